@@ -14,8 +14,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/paramserver"
 )
 
-// wordLen is what ranks exchange about a step besides gradients, in elements of 4 bytes.
-const wordLen = 16
+// What ranks exchange about a step besides gradients, in elements of 4 bytes: words, and with
+// parameter servers, a command of wordLen and the status.
+const (
+	wordLen   = 16
+	statusLen = 18
+)
 
 // simulatedMethods are the algorithms of an AllReduce that a simulation knows: those of
 // nodes with one rank each.
@@ -111,7 +115,8 @@ func (f Fabric) predictRounds(w Workload, n int) prediction {
 	return prediction{float64(w.Compute) + outer, float64(w.Compute) + least, fmt.Sprintf("%v, once in %d steps", p.Method, w.InnerSteps)}
 }
 
-// predictServers is predict for parameter servers: all workers push, then all pull.
+// predictServers is predict for parameter servers: all workers push, then all pull. A bucket
+// leaves when its gradients are final and the one before has arrived.
 func (f Fabric) predictServers(w Workload, s system, n int) prediction {
 	first, servers, how := n, 1, "1 server"
 	switch {
@@ -121,31 +126,51 @@ func (f Fabric) predictServers(w Workload, s system, n int) prediction {
 		servers, _ = strconv.Atoi(s.option) // checkSimulated has accepted it
 		how = plural(servers, "server")
 	}
-	shares := paramserver.Shares(w.Params, servers)
-	held := func(rank int) int { // by a server
-		if rank < first || rank >= first+servers {
-			return 0
-		}
-		return shares[rank-first]
-	}
-	up := func(from, to int) int {
-		if from >= n {
-			return 0
-		}
-		return held(to)
-	}
 	all := simulation{f, first + servers}
-	push := all.run(func(rank int) []schedule.Move { return allToAllMoves(rank, all.nodes, up) })
-	pull := all.run(func(rank int) []schedule.Move {
-		return allToAllMoves(rank, all.nodes, func(from, to int) int { return up(to, from) })
-	})
-	words := all.gather(wordLen) + simulation{f, n}.gather(wordLen)
-	largest, clients, given := slices.Max(shares), n, w.Params.Grads.Len()
+	lens := paramserver.Buckets(w.Params, servers, all.bucket(w.Params))
+	if len(lens) > 1 {
+		how += fmt.Sprintf(", %d buckets", len(lens))
+	}
+	held := make([]int, servers)
+	move := func(elements []int, pull bool) float64 {
+		return all.run(func(rank int) []schedule.Move {
+			return allToAllMoves(rank, all.nodes, func(from, to int) int {
+				if pull {
+					from, to = to, from
+				}
+				if from >= n || to < first || to >= first+servers {
+					return 0
+				}
+				return elements[to-first]
+			})
+		})
+	}
+	from, done := w.Params.Grads.Len(), 0.
+	for b, elements := range paramserver.Shares(w.Params, servers, lens) {
+		if from -= lens[b]; b == 0 {
+			done = w.final(from) + all.gather(wordLen)
+		}
+		done = max(done, w.final(from)) + move(elements, false)
+		for i, k := range elements {
+			held[i] += k
+		}
+	}
+	largest, clients, given := slices.Max(held), n, w.Params.Grads.Len()
 	if first == 0 { // a worker keeps its own share
 		clients, given = n-1, given-largest
 	}
-	least := 2 * f.wire(4*max(clients*largest, given))
-	return prediction{float64(w.Compute) + words + push + pull, float64(w.Compute) + least, how}
+	wire := f.wire(4 * max(clients*largest, given))
+	least := max(float64(w.Compute), w.final(w.Params.Grads.Len()-lens[0])+wire) + wire
+	return prediction{done + all.gather(statusLen) + move(held, true), least, how}
+}
+
+// bucket is what trainer.ChooseBucket returns for these nodes.
+func (s simulation) bucket(p *nn.Params) int {
+	if s.nodes < 2 {
+		return trainer.DefaultBucket
+	}
+	situation := s.situation()
+	return trainer.SmallestBucket(p, func(n int) time.Duration { return situation.Predict(situation.Plan(n, 4, true), n, 4) })
 }
 
 // methodTimes returns how long each of simulatedMethods takes to sum the gradients of n nodes

@@ -67,6 +67,17 @@ func (a *Agreement) Begin(ctx context.Context, s Step) (context.Context, context
 // and the rows of all ranks. The error is a *NotFiniteError or a *DivergedError, on all
 // ranks, if a loss or gradient is not finite, or ranks differ.
 func (a *Agreement) Step(ctx context.Context, p *nn.Params, s Step, bad int64) (Report, error) {
+	return a.agree(ctx, p, a.word(p, s, bad))
+}
+
+// Word returns the word that Step sends, for strategies that send it themselves, together
+// with something else: see [Outcome]. It is valid until the next call of a method.
+func (a *Agreement) Word(p *nn.Params, s Step, bad int64) []int64 {
+	a.word(p, s, bad).put(a.mine)
+	return a.mine[:wordLen]
+}
+
+func (a *Agreement) word(p *nn.Params, s Step, bad int64) word {
 	w := word{step: int64(s.Index), weight: int64(s.Weight), loss: s.Loss, bad: bad, change: int64(s.Switch)}
 	if s.Stop {
 		w.stop = 1
@@ -74,7 +85,7 @@ func (a *Agreement) Step(ctx context.Context, p *nn.Params, s Step, bad int64) (
 	if a.hashAll || s.Index%hashEvery == 0 {
 		w.hash = hash(hostCopy(a.backend, p.Values))
 	}
-	return a.agree(ctx, p, w)
+	return w
 }
 
 // carry makes each word carry this many more numbers. All ranks call it, between steps.
@@ -101,6 +112,16 @@ func (a *Agreement) agree(ctx context.Context, p *nn.Params, w word) (Report, er
 		words[r] = getWord(a.words[r*len(a.mine):])
 	}
 	return outcome(words, a.group.View(), p)
+}
+
+// Outcome returns what Agreement.Step returns, from the words of the first ranks of v.
+// words has WordLen elements for each of them, in order. Of p, errors use the names.
+func Outcome(words []int64, v collective.View, p *nn.Params) (Report, error) {
+	all := make([]word, len(words)/wordLen)
+	for r := range all {
+		all[r] = getWord(words[r*wordLen:])
+	}
+	return outcome(all, v, p)
 }
 
 // SumNotFinite returns the *NotFiniteError of a step, counted from 0, in which the sum of

@@ -22,7 +22,9 @@ type word struct {
 	change int64   // Step.Switch
 }
 
-// wordLen is the length of a word in int64: 64 bytes.
+// WordLen is the length of a word in int64: 64 bytes. See [Agreement.Word].
+const WordLen = wordLen
+
 const wordLen = 8
 
 func (w word) put(b []int64) {

@@ -85,7 +85,9 @@ func (r *rank) parameterServers(ctx context.Context, b nn.Backend) trainer.Strat
 	if r.partners != nil {
 		servers.Regroup = r.regroup
 	}
-	return paramserver.NewSync(b, r.training.optimizer, servers)
+	s := paramserver.NewSync(b, r.training.optimizer, servers)
+	s.SetBucket(r.training.Spec.Gradients.Bucket)
+	return s
 }
 
 // serversPlan describes the exchange with servers, or returns plan without them.

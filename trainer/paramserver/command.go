@@ -12,7 +12,7 @@ type verb int64
 
 const (
 	verbStart  verb = iota + 1 // the layout follows, then worker 0's values, and slots unless step is 0
-	verbStep                   // gradients follow, unless weight is 0
+	verbStep                   // gradients follow
 	verbState                  // slots follow, for workers that want them
 	verbEnd                    // servers end
 	verbResume                 // the layout follows; servers continue from what they have kept
@@ -30,9 +30,10 @@ func (v verb) String() string {
 type command struct {
 	verb   verb
 	step   int64 // done so far
-	number int64 // verbStart, verbResume: bytes of the layout; verbStep: rows that divide the sum, or 0
-	rows   bool  // verbStep: some worker has rows
+	number int64 // verbStart, verbResume: bytes of the layout
 	wanted bool  // verbState: this worker wants the slots
+
+	undivided bool // verbStep: the sum is not divided by the rows of all workers
 }
 
 // commandLen is the length of a command in int64: 64 bytes.
@@ -41,7 +42,7 @@ const commandLen = 8
 func (c command) put(b []int64) {
 	clear(b[:commandLen])
 	b[0], b[1], b[2] = int64(c.verb), c.step, c.number
-	if c.rows {
+	if c.undivided {
 		b[3] = 1
 	}
 	if c.wanted {
@@ -50,7 +51,7 @@ func (c command) put(b []int64) {
 }
 
 func getCommand(b []int64) command {
-	return command{verb: verb(b[0]), step: b[1], number: b[2], rows: b[3] != 0, wanted: b[4] != 0}
+	return command{verb: verb(b[0]), step: b[1], number: b[2], undivided: b[3] != 0, wanted: b[4] != 0}
 }
 
 // check returns an error if no worker of this version sends such a command.
@@ -65,15 +66,24 @@ func (c command) check() error {
 }
 
 // commands exchanges commands. All ranks call it. What a server passes does not count. It
-// returns the commands of all workers, which are
-// equal except for wanted.
+// returns the commands of all workers, which are equal except for wanted.
 func commands(ctx context.Context, r ranks, mine command) ([]command, error) {
-	words := make([]int64, commandLen*r.group.Size())
-	own := make([]int64, commandLen)
-	mine.put(own)
+	words, own := commandWords(r, mine)
 	if err := collective.AllGather(ctx, r.group, words, own); err != nil {
 		return nil, fmt.Errorf("paramserver: exchanging commands: %w", err)
 	}
+	return r.commandsOf(words)
+}
+
+// commandWords returns what ranks exchange about their commands.
+func commandWords(r ranks, mine command) (all, own []int64) {
+	own = make([]int64, commandLen)
+	mine.put(own)
+	return make([]int64, commandLen*r.group.Size()), own
+}
+
+// commandsOf returns the commands of all workers.
+func (r ranks) commandsOf(words []int64) ([]command, error) {
 	all := make([]command, r.workers)
 	for w := range all {
 		c := getCommand(words[w*commandLen:])

@@ -14,7 +14,7 @@ import (
 func TestCommand(t *testing.T) {
 	b := make([]int64, commandLen)
 	for _, c := range []command{
-		{verb: verbStart, step: 5, number: maxLayout}, {verb: verbStep, number: 7, rows: true}, {verb: verbState, wanted: true}, {verb: verbEnd}, {verb: verbResume, number: 3},
+		{verb: verbStart, step: 5, number: maxLayout}, {verb: verbStep, step: 7, undivided: true}, {verb: verbState, wanted: true}, {verb: verbEnd}, {verb: verbResume, number: 3},
 	} {
 		c.put(b)
 		require.Equal(t, c, getCommand(b))

@@ -55,9 +55,11 @@ func TestSyncConforms(t *testing.T) {
 		t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) {
 			trainertest.TestStrategy(t, trainertest.Suite{
 				New: func(b nn.Backend) trainer.Strategy {
-					return NewSync(b, optim.DefaultAdam(), Servers{Among: servers})
+					s := NewSync(b, optim.DefaultAdam(), Servers{Among: servers})
+					s.SetBucket(servers % 2) // a bucket for each parameter, or one of all
+					return s
 				},
-				Promises: trainertest.Promises{Lockstep: true, Equal: true, Compares: true, MicroBatches: true, Resumes: true, Switches: true},
+				Promises: trainertest.Promises{Lockstep: true, Equal: true, Compares: true, MicroBatches: true, Resumes: true, Streams: true, Switches: true},
 			})
 		})
 	}

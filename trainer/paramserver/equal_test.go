@@ -39,7 +39,9 @@ func (j job) equals(t *testing.T, want outcome) {
 	}
 }
 
-// Any number of servers, among the workers or apart, gives the bits of AllReduce.
+// Any number of servers, among the workers or apart, gives the bits of AllReduce: with
+// gradients that leave during the backward pass, by parameter or two at a time, and with those
+// that leave after it.
 func TestEqualsAllReduce(t *testing.T) {
 	most := 8
 	if testing.Short() {
@@ -52,7 +54,7 @@ func TestEqualsAllReduce(t *testing.T) {
 			for _, apart := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%d workers %d servers apart %v", workers, servers, apart), func(t *testing.T) {
 					j := usual
-					j.servers, j.apart = servers, apart
+					j.servers, j.apart, j.bucket = servers, apart, []int{1, 50_000, 0}[(workers+servers)%3]
 					j.equals(t, want)
 				})
 			}
@@ -72,7 +74,7 @@ func TestEqualsAllReduceWithEveryOptimizer(t *testing.T) {
 	for name, o := range map[string]optim.Optimizer{"Adam": adam, "RAdam": radam, "SGD": sgd, "not clipped": never, "unknown": plain{adam}} {
 		for _, reduce := range []trainer.Reduce{trainer.ReduceMean, trainer.ReduceSum} {
 			t.Run(fmt.Sprint(name, " ", reduce), func(t *testing.T) {
-				job{workers: 3, servers: 4, apart: true, optimizer: o, steps: 8, change: func(_ int, c *trainer.Config) { c.Reduce = reduce }}.equal(t)
+				job{workers: 3, servers: 4, apart: true, bucket: 1, optimizer: o, steps: 8, change: func(_ int, c *trainer.Config) { c.Reduce = reduce }}.equal(t)
 			})
 		}
 	}
@@ -90,7 +92,11 @@ func TestEqualsAllReduceOverEveryTransport(t *testing.T) {
 	} {
 		for _, apart := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " apart ", apart), func(t *testing.T) {
-				job{connect: clustered(c), workers: 3, servers: 3, apart: apart, optimizer: optim.DefaultAdam(), steps: 6}.equal(t)
+				j := job{connect: clustered(c), workers: 3, servers: 3, apart: apart, optimizer: optim.DefaultAdam(), steps: 6}
+				want := j.reference(t)
+				for _, j.bucket = range []int{0, 1} {
+					j.equals(t, want)
+				}
 			})
 		}
 	}

@@ -88,6 +88,7 @@ type job struct {
 	workers   int
 	servers   int              // 0: trainer.AllReduce
 	apart     bool             // servers are not workers
+	bucket    int              // bytes; 0: one bucket
 	plan      []trainer.Switch // between "ps-sync", with which it begins, and "allreduce"; may be nil
 	policy    *Policy          // of Async; nil: Sync
 	peers     bool             // Peers with this quorum
@@ -161,7 +162,9 @@ func (j job) train(t testing.TB, g *collective.Group) (o outcome) {
 	set := digits()
 	rows, err := data.NewSampler(set.Train.Rows, 3, g.Rank(), j.workers, 1)
 	require.NoError(t, err)
-	var strategy trainer.Strategy = NewSync(b, j.optimizer, servers)
+	sync := NewSync(b, j.optimizer, servers)
+	sync.SetBucket(j.bucket)
+	var strategy trainer.Strategy = sync
 	switch all := trainer.NewAllReduce(b, j.optimizer); {
 	case j.plan != nil:
 		s := trainer.NewSwitching(trainer.Choice{Name: "ps-sync", Strategy: strategy}, trainer.Choice{Name: "allreduce", Strategy: all})

@@ -59,7 +59,7 @@ func (o *owner) update(step int, undivided bool) error {
 			o.backend.Scale(o.params.Grads, 1/float32(o.rows))
 		}
 		o.state.Step = step
-		o.share.update()
+		o.share.update(1)
 	}
 	o.stale.Applied += o.count
 	o.version++

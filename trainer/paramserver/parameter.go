@@ -1,9 +1,11 @@
 package paramserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ringtrain/ringtrain/nn"
 )
@@ -20,6 +22,9 @@ type parameter struct {
 type layout struct {
 	Parameters []parameter `json:"parameters"` // in the order of the arenas
 	Slots      []string    `json:"slots"`      // of the optimizer
+	// Buckets are the first parameters of the buckets in which gradients come, from the last
+	// bucket to the first. nil is one bucket of all.
+	Buckets []int `json:"buckets,omitempty"`
 	// Asynchronous is set if the workers use Async.
 	Asynchronous *asynchronous `json:"asynchronous,omitempty"`
 }
@@ -74,8 +79,53 @@ func decodeLayout(b []byte) (layout, error) {
 		}
 		end = q.Offset + q.Len
 	}
+	end = len(l.Parameters)
+	for _, first := range l.Buckets {
+		if first < 0 || first >= end {
+			return l, fmt.Errorf("paramserver: a bucket cannot begin at parameter %d, before one that ends at %d", first, end)
+		}
+		end = first
+	}
+	if len(l.Buckets) > 0 && end > 0 {
+		return l, fmt.Errorf("paramserver: %d parameters are in no bucket", end)
+	}
 	if a := l.Asynchronous; a != nil {
 		return l, a.Policy.Check()
 	}
 	return l, nil
+}
+
+// inBuckets returns l with the first parameters of buckets of these lengths, which are those
+// of trainer.Buckets.
+func (l layout) inBuckets(lens []int) layout {
+	if len(lens) < 2 {
+		return l
+	}
+	at := 0
+	for _, n := range lens {
+		at += n
+	}
+	for _, n := range lens {
+		at -= n
+		first, _ := slices.BinarySearchFunc(l.Parameters, at, func(q parameter, at int) int { return cmp.Compare(q.Offset, at) })
+		l.Buckets = append(l.Buckets, first)
+	}
+	return l
+}
+
+// bucket returns where a bucket begins in the workers' arenas.
+func (l layout) bucket(b int) int {
+	if len(l.Buckets) == 0 {
+		return 0
+	}
+	return l.Parameters[l.Buckets[b]].Offset
+}
+
+// arena returns the length of the workers' arenas, without padding at the end.
+func (l layout) arena() int {
+	if len(l.Parameters) == 0 {
+		return 0
+	}
+	last := l.Parameters[len(l.Parameters)-1]
+	return last.Offset + last.Len
 }

@@ -27,12 +27,16 @@ func TestBadLayouts(t *testing.T) {
 		"[]":                                     "cannot unmarshal",
 		`{"parameters":[{"name":"w"}]}`:          `"w" cannot have 0 elements`,
 		`{"parameters":[{"name":"w","len":-1}]}`: "cannot have -1 elements",
-		`{"parameters":[{"name":"w","len":9000000000000}]}`:                         "cannot have 9000000000000 elements",
-		`{"parameters":[{"name":"w","len":4,"offset":-4}]}`:                         "4 elements at -4",
-		`{"parameters":[{"name":"a","len":4},{"name":"b","len":4,"offset":3}]}`:     "4 elements at 3, after 4 others",
-		`{"parameters":[{"name":"w","len":4,"momentum":2}]}`:                        `momentum of "w" must be from 0 to 1, not 2`,
-		`{"parameters":[{"name":"w","len":4,"offset":9000000000000}]}`:              "at 9000000000000",
-		`{"parameters":[{"name":"w","len":4,"offset":99999999999999999999999999}]}`: "cannot unmarshal",
+		`{"parameters":[{"name":"w","len":9000000000000}]}`:                                   "cannot have 9000000000000 elements",
+		`{"parameters":[{"name":"w","len":4,"offset":-4}]}`:                                   "4 elements at -4",
+		`{"parameters":[{"name":"a","len":4},{"name":"b","len":4,"offset":3}]}`:               "4 elements at 3, after 4 others",
+		`{"parameters":[{"name":"w","len":4,"momentum":2}]}`:                                  `momentum of "w" must be from 0 to 1, not 2`,
+		`{"parameters":[{"name":"w","len":4,"offset":9000000000000}]}`:                        "at 9000000000000",
+		`{"parameters":[{"name":"w","len":4}],"buckets":[1]}`:                                 "a bucket cannot begin at parameter 1, before one that ends at 1",
+		`{"parameters":[{"name":"w","len":4}],"buckets":[0,0]}`:                               "cannot begin at parameter 0, before one that ends at 0",
+		`{"parameters":[{"name":"w","len":4}],"buckets":[-1]}`:                                "cannot begin at parameter -1",
+		`{"parameters":[{"name":"a","len":4},{"name":"b","len":4,"offset":4}],"buckets":[1]}`: "1 parameters are in no bucket",
+		`{"parameters":[{"name":"w","len":4,"offset":99999999999999999999999999}]}`:           "cannot unmarshal",
 	} {
 		_, err := decodeLayout([]byte(encoded))
 		require.ErrorContains(t, err, want, encoded)
@@ -47,6 +51,7 @@ func FuzzDecodeLayout(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(b)
 	f.Add([]byte(`{"parameters":[{"name":"w","len":4,"momentum":2}]}`))
+	f.Add([]byte(`{"parameters":[{"name":"a","len":4},{"name":"b","len":4,"offset":16}],"buckets":[1,0]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, err := decodeLayout(b)
 		if err != nil {
@@ -57,6 +62,7 @@ func FuzzDecodeLayout(f *testing.F) {
 		same, err := decodeLayout(again)
 		require.NoError(t, err)
 		require.Equal(t, l.Parameters, same.Parameters)
-		split(l.Parameters, 3, false)
+		require.Equal(t, l.Buckets, same.Buckets)
+		routesOf(l, split(l.Parameters, 3, false))
 	})
 }

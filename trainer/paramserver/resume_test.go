@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type revival struct {
 	servers int
 	dir     string
 	kill    []death // of servers, by number of the group
+	bucket  int     // bytes; 0: one bucket
 
 	mu     sync.Mutex
 	groups [][]*collective.Group
@@ -58,12 +60,12 @@ func (m *mortal) Called(collective.Call, uint64, uint64, time.Duration, error) {
 	}
 }
 
-// Read is how values leave a share.
-func (m *mortal) Read(dst []float32, src nn.Buffer) {
+// Sync is what a share waits for before its values leave.
+func (m *mortal) Sync(ctx context.Context) error {
 	if m.early && m.calls >= m.death.calls {
 		panic(killed{})
 	}
-	m.Backend.Read(dst, src)
+	return m.Backend.Sync(ctx)
 }
 
 // group returns all groups of a number, and starts the servers of new ones.
@@ -130,6 +132,7 @@ func (r *revival) run() ([]float32, trainer.State) {
 				return r.group(number)[rank], nil
 			},
 		})
+		s.SetBucket(r.bucket)
 		_, err = s.Start(ctx, trainer.Start{Group: own[rank], Params: m.Params()})
 		assert.NoError(r.t, err)
 		for step := range 5 {
@@ -139,6 +142,12 @@ func (r *revival) run() ([]float32, trainer.State) {
 			weight := 1
 			if step == 3 {
 				weight = 0
+			}
+			if r.bucket > 0 {
+				final := s.Open(ctx, m.Params(), trainer.Step{Index: step})
+				for _, q := range slices.Backward(m.Params().List) {
+					final(q.Offset)
+				}
 			}
 			_, err := s.Step(ctx, m.Params(), trainer.Step{Index: step, Weight: weight})
 			assert.NoError(r.t, err)
@@ -170,10 +179,16 @@ func (r *revival) close() {
 // A server that dies at any moment, and is started again, changes no bit: each update is
 // made exactly once.
 func TestServersStartAgain(t *testing.T) {
-	values, state := (&revival{t: t, workers: 2, servers: 2}).run()
+	for name, bucket := range map[string]int{"one bucket": 0, "a bucket for each parameter": 1} {
+		t.Run(name, func(t *testing.T) { startAgain(t, bucket) })
+	}
+}
+
+func startAgain(t *testing.T, bucket int) {
+	values, state := (&revival{t: t, workers: 2, servers: 2, bucket: bucket}).run()
 	require.Equal(t, 5, state.Step)
 	same := func(t *testing.T, kill ...death) (died int) {
-		r := &revival{t: t, workers: 2, servers: 2, kill: kill}
+		r := &revival{t: t, workers: 2, servers: 2, bucket: bucket, kill: kill}
 		gotValues, gotState := r.run()
 		require.Equal(t, values, gotValues, "%+v", kill)
 		require.Equal(t, state, gotState, "%+v", kill)

@@ -9,6 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
 )
 
 // Serve is a server of Sync or Async. The first ranks of g are the workers, whose Servers.Group g is;
@@ -86,7 +87,7 @@ func serve(ctx context.Context, r ranks, u updater) error {
 				_, err = x.resume(ctx, c.step)
 			}
 		case verbStep:
-			err = x.step(ctx, c)
+			err = x.serveStep(ctx, c)
 		case verbState:
 			err = x.slots(ctx, func(worker int) bool { return all[worker].wanted }, func(string) {})
 		}
@@ -94,6 +95,18 @@ func serve(ctx context.Context, r ranks, u updater) error {
 			return err
 		}
 	}
+}
+
+// serveStep is step on a server. If the workers do not make the step, because their losses,
+// gradients or values differ from what they must be, neither does the server.
+func (x *exchange) serveStep(ctx context.Context, c command) error {
+	_, err := x.step(ctx, c, contribution{})
+	var numbers *trainer.NotFiniteError
+	var diverged *trainer.DivergedError
+	if errors.As(err, &numbers) || errors.As(err, &diverged) {
+		return nil
+	}
+	return err
 }
 
 // begin receives the layout and makes the exchange of a server.

@@ -47,11 +47,15 @@ func together(t *testing.T, workers, servers int, work func(ctx context.Context,
 		}
 		b := cpu.New(cpu.Options{})
 		defer b.Close()
-		m, err := nn.NewClassifier(b, models.ReluReluSoftmax(8, 0), []int{4}, 3, uint64(rank+1))
-		require.NoError(t, err)
-		errs[rank] = work(ctx, &seat{g, peers, b, m.Params(), NewSync(b, optim.DefaultAdam(), Servers{Group: g})})
+		errs[rank] = work(ctx, newSeat(t, b, g, peers))
 	})
 	return errs
+}
+
+func newSeat(t *testing.T, b nn.Backend, g, peers *collective.Group) *seat {
+	m, err := nn.NewClassifier(b, models.ReluReluSoftmax(8, 0), []int{4}, 3, uint64(g.Rank()+1))
+	require.NoError(t, err)
+	return &seat{g, peers, b, m.Params(), NewSync(b, optim.DefaultAdam(), Servers{Group: g})}
 }
 
 // serving returns the usual server of so many workers.
@@ -111,7 +115,7 @@ func TestServerFails(t *testing.T) {
 				assert.NoError(t, x.load(ctx, 0, nil))
 				all, err = commands(ctx, r, command{})
 				assert.NoError(t, err)
-				assert.NoError(t, x.step(ctx, all[0]))
+				assert.NoError(t, x.serveStep(ctx, all[0]))
 				_, err = commands(ctx, r, command{}) // when all ranks have made the first step
 				assert.NoError(t, err)
 				fail(g)

@@ -16,6 +16,7 @@ type server struct {
 	*post
 	*share
 	arbiter *arbiter
+	runs    []run       // of the whole share
 	pushed  [][]float32 // by worker: the gradient of the next update
 	form    header      // of the pushes: undivided
 	before  nn.Buffer   // the values before a damped update
@@ -29,7 +30,7 @@ func newServer(p *post, x *exchange, version int) *server {
 	n := x.workers
 	return &server{
 		post: p, share: x.share, arbiter: newArbiter(x.layout.Asynchronous.Policy, n, version, x.layout.Asynchronous.Limit),
-		pushed: make([][]float32, n), numbers: make([]int, n), finished: make([]bool, n), ended: make([]bool, n),
+		runs: x.whole[x.server()], pushed: make([][]float32, n), numbers: make([]int, n), finished: make([]bool, n), ended: make([]bool, n),
 		out: make([]float32, headerLen+x.share.params.Values.Len()),
 	}
 }
@@ -132,7 +133,7 @@ func (s *server) apply(u update) error {
 	for _, g := range u.gradients {
 		pushed = append(pushed, s.pushed[g.worker])
 	}
-	if err := s.fold(pushed); err != nil {
+	if err := s.fold(s.runs, pushed); err != nil {
 		return err
 	}
 	if len(pushed) > 1 { // otherwise the worker has checked them
@@ -145,7 +146,7 @@ func (s *server) apply(u update) error {
 		b.Scale(s.params.Grads, 1/float32(u.rows))
 	}
 	if u.factor == 1 {
-		s.share.update()
+		s.share.update(1)
 		return nil
 	}
 	values := s.params.Values
@@ -153,7 +154,7 @@ func (s *server) apply(u update) error {
 		s.before = b.Alloc(values.Len())
 	}
 	b.Extract(s.before, values, values.Len(), 0, values.Len())
-	s.share.update()
+	s.share.update(1)
 	b.Scale(values, u.factor)
 	b.Axpy(values, 1-u.factor, s.before)
 	return nil

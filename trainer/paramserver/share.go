@@ -2,6 +2,7 @@ package paramserver
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
@@ -63,17 +64,17 @@ func (s *share) arena(slot string) nn.Buffer {
 	return s.state.Slots[slot]
 }
 
-// fold adds the gradients of workers, in ring order. Each of pushed is laid out like the
-// share.
-func (s *share) fold(pushed [][]float32) error {
+// fold adds some runs of the gradients of workers, in ring order. Each of pushed is laid out
+// like the share.
+func (s *share) fold(runs []run, pushed [][]float32) error {
 	operands := make([]collective.Vector, len(pushed))
-	for i, q := range s.params.List {
-		arena := s.layout.Parameters[s.pieces[i].param].Offset + s.pieces[i].lo
+	for _, r := range runs {
 		for k := range operands {
-			operands[k] = collective.Of(pushed[k][q.Offset : q.Offset+q.Grads.Len()]).At(arena)
+			operands[k] = collective.Of(pushed[k][r.at : r.at+r.len]).At(r.offset)
 		}
-		if err := collective.FoldLocal(collective.Sum, collective.Of(q.Grads.Float32s()).At(arena), operands); err != nil {
-			return fmt.Errorf("paramserver: adding the gradients of %s: %w", q.Name, err)
+		sums := s.params.Grads.Slice(r.at, r.at+r.len).Float32s()
+		if err := collective.FoldLocal(collective.Sum, collective.Of(sums).At(r.offset), operands); err != nil {
+			return fmt.Errorf("paramserver: adding gradients: %w", err)
 		}
 	}
 	return nil
@@ -120,8 +121,14 @@ func (s *share) setBlockNorms(pieces []piece, norms []float32) {
 	}
 }
 
-// update makes the step of the optimizer.
-func (s *share) update() {
+// update makes the step of the optimizer, from gradients that are multiplied by scale first.
+// If a piece is cut, they are final, and scale is 1: their norms are known. Otherwise they are
+// garbage afterwards.
+func (s *share) update(scale float32) {
+	if !s.cut() {
+		optim.Spend(s.optimizer, s.backend, s.params, s.state, scale)
+		return
+	}
 	for i, q := range s.params.List {
 		part := optim.Only(q)
 		if s.norms[i].Len() > 0 {
@@ -130,6 +137,11 @@ func (s *share) update() {
 		s.optimizer.Update(s.backend, s.params, s.state, part)
 	}
 	s.state.Step++
+}
+
+// cut reports whether the share has a piece that is less than its parameter.
+func (s *share) cut() bool {
+	return slices.ContainsFunc(s.pieces, func(p piece) bool { return p.cut(s.layout) })
 }
 
 // cut reports whether a piece is less than its parameter.

@@ -60,14 +60,3 @@ func cutParameter(param, n, most int) []piece {
 	}
 	return pieces
 }
-
-// Shares returns how many elements each of the servers holds, padding included, if the
-// optimizer can update pieces of a parameter.
-func Shares(p *nn.Params, servers int) []int {
-	var lens []int
-	for _, pieces := range split(layoutOf(p, nil).Parameters, servers, true) {
-		_, n := offsets(pieces)
-		lens = append(lens, n)
-	}
-	return lens
-}

@@ -74,3 +74,18 @@ func TestSplitCoversEverything(t *testing.T) {
 		}
 	})
 }
+
+// Buckets are so large that each has something for all servers.
+func TestBuckets(t *testing.T) {
+	p := &nn.Params{Grads: nn.Host(make([]float32, 16<<10))}
+	for i := range 16 {
+		p.List = append(p.List, &nn.Param{Offset: i << 10, Values: p.Grads.Slice(0, 1<<10)})
+	}
+	for servers, buckets := range map[int]int{1: 16, 2: 8, 4: 4, 16: 1} {
+		lens := Buckets(p, servers, 1)
+		require.Len(t, lens, buckets, "%d servers", servers)
+		for _, held := range Shares(p, servers, lens) {
+			require.Equal(t, slices.Repeat([]int{lens[0] / servers}, servers), held)
+		}
+	}
+}

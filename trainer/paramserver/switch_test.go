@@ -147,7 +147,7 @@ func failAt(ctx context.Context, at verb, why error, r ranks, u updater) error {
 				err = x.load(ctx, c.step, nil)
 			}
 		case c.verb == verbStep:
-			err = x.step(ctx, c)
+			err = x.serveStep(ctx, c)
 		}
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package paramserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +16,18 @@ import (
 // the new values, in every step. The bits are those of trainer.AllReduce in ring order, with
 // any number of servers.
 //
+// Gradients leave in buckets, each as soon as the backward pass has completed it, and servers
+// add those of a bucket while the next comes. They update after the last one, when they know
+// that all sums are finite, and of how many rows they are. Each then sends all its values, and
+// does not wait for other servers.
+//
 // A step in which a gradient, or a sum of them, is not finite changes no value. If a rank
 // fails later in a step, servers may have made it: resume from a checkpoint then.
 type Sync struct {
 	backend   nn.Backend
 	optimizer optim.Optimizer
 	servers   Servers
+	bucket    int // bytes; 0: trainer.ChooseBucket
 
 	workers   *collective.Group
 	agreement *trainer.Agreement
@@ -30,11 +35,15 @@ type Sync struct {
 	layout    []byte // encoded
 	steps     int    // done
 	arena     int    // elements of the workers' arenas
+	open      *openStep
 
 	asynchronous *asynchronous // of Async, or nil
 }
 
-var _ trainer.Strategy = (*Sync)(nil)
+var (
+	_ trainer.Strategy = (*Sync)(nil)
+	_ trainer.Streamer = (*Sync)(nil)
+)
 
 // Servers says which ranks are servers. The zero value makes every worker one.
 type Servers struct {
@@ -58,6 +67,11 @@ func NewSync(b nn.Backend, o optim.Optimizer, s Servers) *Sync {
 	return &Sync{backend: b, optimizer: o, servers: s}
 }
 
+// SetBucket sets the least number of bytes in a bucket; 0, the default, is
+// trainer.ChooseBucket's, and more if otherwise a bucket would occupy only some servers. It does not affect the bits of the result. All workers set the
+// same, before Start.
+func (s *Sync) SetBucket(bytes int) { s.bucket = bytes }
+
 // Start implements trainer.Strategy. Rank 0 gives its values to all ranks, and to the
 // servers also the optimizer's state.
 func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, error) {
@@ -69,7 +83,9 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 		return trainer.Place{}, err
 	}
 	s.workers, s.agreement = start.Group, trainer.NewAgreement(start.Group, s.backend)
-	from, err := s.agreement.Start(ctx, start, trainer.Setting{Name: "the strategy", Value: fmt.Sprintf("%s with %d servers", s.name(), len(r.servers))})
+	from, err := s.agreement.Start(ctx, start,
+		trainer.Setting{Name: "the strategy", Value: fmt.Sprintf("%s with %d servers", s.name(), len(r.servers))},
+		trainer.Setting{Name: "the least size of a bucket", Value: fmt.Sprint(s.bucket)})
 	if err != nil {
 		return trainer.Place{}, err
 	}
@@ -77,11 +93,14 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 		return trainer.Place{}, err
 	}
 	l := layoutOf(start.Params, s.optimizer.Slots())
-	l.Asynchronous = s.asynchronous
+	if l.Asynchronous = s.asynchronous; l.Asynchronous == nil {
+		l = l.inBuckets(s.buckets(r, start.Params))
+	}
 	if s.layout, err = l.encode(); err != nil {
 		return trainer.Place{}, err
 	}
 	s.exchange = newExchange(r, l, updater{s.backend, s.optimizer, ""})
+	s.exchange.params = start.Params
 	s.steps, s.arena = from.Step, start.Params.Values.Len()
 	err = s.untilServed(ctx, func(bool) error {
 		return s.load(ctx, func(slot string) ([]float32, error) {
@@ -92,6 +111,14 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 		})
 	})
 	return trainer.Place{View: start.Group.View(), Step: from.Step}, err
+}
+
+// buckets returns the lengths of buckets.
+func (s *Sync) buckets(r ranks, p *nn.Params) []int {
+	if s.bucket > 0 {
+		return trainer.Buckets(p, s.bucket)
+	}
+	return Buckets(p, len(r.servers), trainer.ChooseBucket(r.group, p, trainer.Compression{}))
 }
 
 func (s *Sync) name() string {
@@ -169,71 +196,125 @@ func savedSlot(from trainer.State, name string, want int) ([]float32, error) {
 	return saved, nil
 }
 
-// Step implements trainer.Strategy.
-func (s *Sync) Step(ctx context.Context, p *nn.Params, step trainer.Step) (trainer.Report, error) {
-	if err := s.backend.Sync(ctx); err != nil {
-		return trainer.Report{}, err
+// An openStep is a step that has begun.
+type openStep struct {
+	ctx    context.Context
+	end    context.CancelCauseFunc
+	sender *bucketSender // nil: nothing leaves before Step
+}
+
+func (s *Sync) begin(ctx context.Context, step trainer.Step) {
+	limited, release := s.agreement.Begin(ctx, step)
+	limited, end := context.WithCancelCause(limited)
+	context.AfterFunc(limited, release)
+	s.exchange.group.Mark(uint64(step.Index))
+	s.open = &openStep{ctx: limited, end: end}
+}
+
+// end ends a step. On return nothing is in flight.
+func (s *Sync) end(cause error) {
+	if s.open == nil {
+		return
 	}
-	begin := time.Now()
-	limited, cancel := s.agreement.Begin(ctx, step)
-	defer cancel()
-	report, err := s.agreement.Step(limited, p, step, trainer.NotFinite(p))
-	if err != nil {
+	s.open.end(cause)
+	if s.open.sender != nil {
+		s.open.sender.finish()
+	}
+	s.open = nil
+}
+
+// Open implements trainer.Streamer. With a single bucket, nothing leaves before Step.
+func (s *Sync) Open(ctx context.Context, p *nn.Params, step trainer.Step) (final func(lo int)) {
+	s.begin(ctx, step)
+	if len(s.exchange.buckets) < 2 {
+		return func(int) {}
+	}
+	s.open.sender = &bucketSender{exchange: s.exchange, ctx: s.open.ctx, command: s.command(step), grads: p.Grads.Float32s()}
+	return s.open.sender.final
+}
+
+// Abandon implements trainer.Streamer.
+func (s *Sync) Abandon(cause error) {
+	if o := s.open; o != nil && o.sender != nil && len(o.sender.works) > 0 {
+		o.sender.exchange.group.Abort(cause) // the others may wait for the next bucket
+	}
+	s.end(cause)
+}
+
+// command returns the command of the next step.
+func (s *Sync) command(step trainer.Step) command {
+	return command{verb: verbStep, step: int64(s.steps), undivided: step.Undivided}
+}
+
+// Step implements trainer.Strategy. Buckets may have left since Open.
+func (s *Sync) Step(ctx context.Context, p *nn.Params, step trainer.Step) (report trainer.Report, err error) {
+	if s.open == nil {
+		s.begin(ctx, step)
+	}
+	defer func() { s.end(err) }()
+	if err := s.backend.Sync(s.open.ctx); err != nil {
 		return report, err
 	}
-	c := command{verb: verbStep, step: int64(s.steps), rows: report.Weight > 0}
-	if !step.Undivided {
-		c.number = int64(report.Weight)
-	}
-	err = s.untilServed(ctx, func(again bool) error {
+	begin := time.Now()
+	err = s.untilServed(ctx, func(again bool) (err error) {
 		if again {
-			return s.stepAgain(ctx, p, c)
+			report, err = s.stepAgain(ctx, p, step)
+		} else {
+			report, err = s.step(s.open.ctx, p, step)
 		}
-		return s.step(limited, p, c)
+		return err
 	})
 	if err != nil {
 		return report, err
 	}
 	if s.steps++; report.Weight > 0 {
-		report.Bytes, report.Buckets = 4*p.Grads.Len(), 1
-		report.Sent = s.exchange.sent()
+		x := s.exchange
+		copy(p.Values.Float32s(), x.pulled)
+		report.Bytes, report.Buckets = 4*p.Grads.Len(), len(x.buckets)
+		report.Sent = x.sent()
 		report.Plain = report.Sent
-		report.Update = s.exchange.updating
+		report.Update = x.updating
 		report.Exchange = time.Since(begin) - report.Update
 	}
 	return report, nil
 }
 
-// step tells the servers about a step and makes it.
-func (s *Sync) step(ctx context.Context, p *nn.Params, c command) error {
-	x := s.exchange
-	if _, err := commands(ctx, x.ranks, c); err != nil {
-		return err
+// step sends what has not left, and makes the step.
+func (s *Sync) step(ctx context.Context, p *nn.Params, step trainer.Step) (trainer.Report, error) {
+	x, c := s.exchange, s.command(step)
+	own := contribution{grads: p.Grads.Float32s(), sender: s.open.sender, word: func(search bool) []int64 {
+		bad := int64(0)
+		if search {
+			bad = trainer.NotFinite(p)
+		}
+		return s.agreement.Word(p, step, bad)
+	}}
+	if own.sender != nil {
+		own.sender.final(0)
+	} else if _, err := commands(ctx, x.ranks, c); err != nil {
+		return trainer.Report{}, err
 	}
-	if c.rows {
-		x.pack(p.Grads.Float32s())
+	report, err := x.step(ctx, c, own)
+	if sums := (*notFiniteError)(nil); errors.As(err, &sums) {
+		err = s.agreement.SumNotFinite(int(c.step), sums.parameter)
 	}
-	return s.stepped(p, c, x.step(ctx, c))
+	return report, err
 }
 
 // stepAgain finishes a step in which a server was lost.
-func (s *Sync) stepAgain(ctx context.Context, p *nn.Params, c command) error {
+func (s *Sync) stepAgain(ctx context.Context, p *nn.Params, step trainer.Step) (trainer.Report, error) {
+	if s.open.sender != nil {
+		s.open.sender.finish()
+		s.open.sender = nil
+	}
 	ahead, err := s.resume(ctx)
-	if err != nil || !ahead {
-		return cmp.Or(err, s.step(ctx, p, c))
+	switch {
+	case err != nil:
+		return trainer.Report{}, err
+	case ahead:
+		return s.agreement.Step(ctx, p, step, 0) // some worker may not have the words of all
 	}
-	return s.stepped(p, c, nil)
-}
-
-// stepped is the end of a step that the servers have made, or that has failed.
-func (s *Sync) stepped(p *nn.Params, c command, err error) error {
-	if sums := (*notFiniteError)(nil); errors.As(err, &sums) {
-		return s.agreement.SumNotFinite(int(c.step), sums.parameter)
-	}
-	if err == nil && c.rows {
-		s.exchange.unpack(p.Values.Float32s())
-	}
-	return err
+	return s.step(ctx, p, step)
 }
 
 // Total implements trainer.Strategy: the sum over all workers.
@@ -271,7 +352,7 @@ func (s *Sync) slots(ctx context.Context, wanted bool, slots map[string][]float3
 	return x.slots(ctx, func(worker int) bool { return all[worker].wanted }, func(slot string) {
 		if wanted {
 			slots[slot] = make([]float32, s.arena)
-			x.unpack(slots[slot])
+			copy(slots[slot], x.pulled)
 		}
 	})
 }

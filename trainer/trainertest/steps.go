@@ -201,6 +201,10 @@ func checkAbandon(h *harness, size int) error {
 		if err := r.steps(ctx, 0, 2); err != nil {
 			return err
 		}
+		// Without it the culprit could fail while others are still in the second step.
+		if err := r.group.Barrier(ctx); err != nil {
+			return err
+		}
 		before := r.values()
 		if r.group.Rank() == size-1 {
 			s := r.open(ctx, trainer.Step{Index: 2, Weight: 1}, len(r.params.List)/2)

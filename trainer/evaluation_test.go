@@ -5,9 +5,45 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer"
 )
+
+// A tracked is a Task that counts its calls of Learn.
+type tracked struct {
+	trainer.Task
+	learned int
+}
+
+func (t *tracked) Learn(p *nn.Pass) (nn.Buffer, int, error) {
+	t.learned++
+	return t.Task.Learn(p)
+}
+
+func (t *tracked) Track(c nn.Counts) {
+	c["learned"] += float64(t.learned)
+	t.learned = 0
+}
+
+func (t *tracked) Metrics(total nn.Counts) []trainer.Metric {
+	return append(t.Task.Metrics(total), trainer.Metric{Name: "learned", Value: total["learned"]})
+}
+
+// What a Task tracks is of all ranks, and of the steps since the last evaluation.
+func TestTracked(t *testing.T) {
+	j := job{ranks: 2, micro: 2, batch: 8, steps: 12, optimizer: optim.DefaultAdam(), change: func(_ int, c *trainer.Config) {
+		c.Eval.Every, c.Task = 5, &tracked{Task: c.Task}
+	}}
+	for _, o := range j.run(t) {
+		require.NoError(t, o.err)
+		var learned []float64
+		for _, e := range o.evals {
+			learned = append(learned, e.Metric("learned"))
+		}
+		require.Equal(t, []float64{2 * 2 * 5, 2 * 2 * 5, 2 * 2 * 2}, learned)
+	}
+}
 
 // Evaluations are where the config says, and at the end, whether steps are recorded or not.
 func TestWhenEvaluated(t *testing.T) {

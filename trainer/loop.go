@@ -141,6 +141,9 @@ func (l *loop) evaluate(ctx context.Context) error {
 		return nil // no rank has test rows
 	}
 	if err == nil {
+		if t, ok := l.Task.(Tracked); ok {
+			t.Track(counts)
+		}
 		counts, err = l.Strategy.Total(ctx, counts)
 	}
 	if err != nil {

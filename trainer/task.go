@@ -52,6 +52,15 @@ type Resident interface {
 	LearnAt(p *nn.Pass, pace nn.Pace, rows int) (loss nn.Buffer, weight int, err error)
 }
 
+// A Tracked is a Task that also counts something in training, such as a loss of another kind.
+// Strategies and recordings do not know of it.
+type Tracked interface {
+	Task
+	// Track adds to the counts of an evaluation, for Metrics, what this rank has counted in
+	// the steps since the last call. Every rank counts under the same names.
+	Track(c nn.Counts)
+}
+
 // A Metric is a result of an evaluation, such as the accuracy.
 type Metric struct {
 	Name   string // such as "accuracy"

@@ -241,16 +241,23 @@ func (r *entityRows) Task(s Seat) (trainer.Task, error) {
 	}
 	t := &trainer.ModelTask[ner.Batch]{Model: m, Measures: r.measures()}
 	withTest(t, s, len(r.test), r.test.stage)
-	if r.batcher == nil {
-		return withTraining(t, s, len(r.train), r.train.stage, nil)
-	}
 	words := r.train.words()
+	training := &entityTraining{ModelTask: t, model: m}
 	for k := range s.Micro {
-		sampler, err := data.NewWordSampler(words, *r.batcher, s.Rank*s.Micro+k, s.Size*s.Micro, s.Seed)
-		if err != nil {
+		if training.order, err = r.order(s, words, k); err != nil {
 			return nil, err
 		}
-		t.Train = append(t.Train, data.NewFeed(r.train.stage(), sampler))
+		t.Train = append(t.Train, data.NewFeed(r.train.stage(), training.order))
 	}
-	return t, nil
+	return training, nil
+}
+
+// order returns the order of the documents of a seat's micro-batch. words are those of each
+// document.
+func (r *entityRows) order(s Seat, words []int32, micro int) (entityOrder, error) {
+	rank, size := s.Rank*s.Micro+micro, s.Size*s.Micro
+	if r.batcher == nil {
+		return data.NewSampler(len(words), s.Batch, rank, size, s.Seed)
+	}
+	return data.NewWordSampler(words, *r.batcher, rank, size, s.Seed)
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,6 +116,61 @@ func TestEntitiesOfWorkersAndMicroBatches(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	entitiesOf(t, append(args, "--workers", "4", "--steps", "7", "--out", out)...)
 	require.Equal(t, whole, entitiesOf(t, append(args, "--workers", "4", "--resume", out)...))
+}
+
+// Evaluations have spaCy's losses, of all workers and of the steps since the last evaluation.
+func TestEntityLosses(t *testing.T) {
+	_, args := entityArgs(t, 100, "--steps", "9", "--evaluation.frequency", "3", "--batch", "20")
+	text, err := os.ReadFile(args[1])
+	require.NoError(t, err)
+	before, _, _ := strings.Cut(string(text), "[task.batcher]")
+	_, after, _ := strings.Cut(string(text), "[training]")
+	require.NoError(t, os.WriteFile(args[1], []byte(before+"[training]"+after), 0o600)) // batches of --batch documents
+	type losses struct {
+		Event       string
+		Step, Epoch int
+		Vectors     float64 `json:"loss_tok2vec"`
+		Scores      float64 `json:"loss_ner"`
+	}
+	read := func(more ...string) (all []losses) {
+		code, stdout, stderr := result(append(args, more...)...)
+		require.Zero(t, code, stderr)
+		for line := range strings.Lines(stdout) {
+			var one losses
+			require.NoError(t, json.Unmarshal([]byte(line), &one))
+			if one.Event == "eval" {
+				all = append(all, one)
+			}
+		}
+		return all
+	}
+	each := read("--evaluation.frequency", "1")
+	require.Len(t, each, 9)
+	require.Zero(t, each[0].Vectors, "the upper layer begins with zeros")
+	whole := read()
+	require.Len(t, whole, 3)
+	for i, e := range whole {
+		require.Equal(t, (3*i+2)/5, e.Epoch, "an epoch has 5 steps")
+		sum := losses{}
+		for _, one := range each[3*i:][:3] {
+			sum.Vectors, sum.Scores = sum.Vectors+one.Vectors, sum.Scores+one.Scores
+		}
+		require.Positive(t, sum.Vectors)
+		require.InEpsilon(t, sum.Vectors, e.Vectors, 1e-9)
+		require.InEpsilon(t, sum.Scores, e.Scores, 1e-9)
+	}
+	for _, more := range [][]string{{"--workers", "2", "--batch", "10"}, {"--accumulate", "2", "--batch", "10"}} {
+		for i, e := range read(more...) {
+			require.InEpsilon(t, whole[i].Scores, e.Scores, .01, "%v", more)
+		}
+	}
+	code, stdout, stderr := result(append(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--json" }), "--log-style", "spacy")...)
+	require.Zero(t, code, stderr)
+	lines := strings.Split(stdout, "\n")
+	require.Equal(t, "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  ENTS_P  ENTS_R  SCORE ", lines[0])
+	require.Regexp(t, `^  0       0          0.00 +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d    [01]\.\d\d$`, lines[2])
+	require.Regexp(t, `^  1       6 `, lines[4])
+	require.Regexp(t, `^  1       8 `, lines[5])
 }
 
 func TestEntityMistakes(t *testing.T) {

@@ -27,5 +27,39 @@ func TestLogStyles(t *testing.T) {
 		require.Equal(t, want, out.String())
 		require.Empty(t, errs.String())
 	}
-	require.Equal(t, "7 \tloss: 0.250", logStyles["thinc"].row(7, nil, .25))
+	require.Equal(t, "7 \tloss: 0.250", logStyles["thinc"].row(&event.Eval{Step: 8, Loss: .25}, false))
+}
+
+// The table of spaCy 3.8.18, byte for byte, and below it the result as usual.
+func TestSpacyStyle(t *testing.T) {
+	metrics := func(epoch, tok2vec, ner, f, p, r float64) event.Metrics {
+		return event.Metrics{
+			{Name: "ents_f", Value: f}, {Name: "ents_p", Value: p}, {Name: "ents_r", Value: r}, {Name: "ents_f:PER", Value: .1, Detail: true},
+			{Name: "loss_tok2vec", Value: tok2vec, Detail: true}, {Name: "loss_ner", Value: ner, Detail: true}, {Name: "epoch", Value: epoch, Detail: true},
+		}
+	}
+	var out, errs bytes.Buffer
+	s := &screen{out: &out, err: &errs, steps: 300, style: logStyles["spacy"]}
+	s.Emit(&event.Step{Step: 1})
+	s.Emit(&event.Eval{Step: 1, Metrics: metrics(0, 0, 35.833, 0, 0, 0)})
+	s.Emit(&event.Step{Step: 201})
+	s.Emit(&event.Eval{Step: 201, Metrics: metrics(1, 123.456, 6543.21, .7123, .75, .678)})
+	require.Equal(t, ""+
+		"E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  ENTS_P  ENTS_R  SCORE \n"+
+		"---  ------  ------------  --------  ------  ------  ------  ------\n"+
+		"  0       0          0.00     35.83    0.00    0.00    0.00    0.00\n"+
+		"  1     200        123.46   6543.21   71.23   75.00   67.80    0.71\n", out.String())
+	out.Reset()
+	s.Emit(&event.Step{Step: 300})
+	s.Emit(&event.Eval{Step: 300, Metrics: metrics(1, 1, 2, 1, 1, 1)})
+	s.Emit(&event.Result{Steps: 300, Metrics: metrics(1, 1, 2, 1, 1, 1), WeightsSHA256: "abc"})
+	require.Contains(t, out.String(), "  1     299          1.00      2.00  100.00  100.00  100.00    1.00\n\nents_f 1.0000")
+	require.Contains(t, out.String(), "weights sha256 abc")
+
+	out.Reset()
+	plain := &screen{out: &out, err: &errs, steps: 300, style: logStyles["spacy"]}
+	plain.Emit(&event.Step{Step: 1})
+	plain.Emit(&event.Eval{Step: 1})
+	require.Equal(t, "E    #       SCORE \n---  ------  ------\n  0       0    0.00\n", out.String(), "a task without metrics")
+	require.Empty(t, errs.String())
 }

@@ -19,7 +19,7 @@ import (
 type screen struct {
 	out, err io.Writer
 	json     *event.Writer // nil for the table or the style
-	style    *logStyle     // nil for the table
+	style    logStyle      // nil for the table
 
 	mu      sync.Mutex
 	bar     *bottom // nil without a terminal
@@ -103,14 +103,18 @@ func (s *screen) Emit(e event.Event) {
 		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
 	case *event.Result:
 		s.end()
+		final := ""
 		if s.style != nil {
-			s.line(s.out, s.style.final(e.Metrics, e.Loss))
-			if s.target != nil {
-				s.line(s.err, targetText(s.target, s.stale != nil))
-			}
+			final = s.style.final(e)
+		}
+		if final == "" {
+			s.result(e)
 			return
 		}
-		s.result(e)
+		s.line(s.out, final)
+		if s.target != nil {
+			s.line(s.err, targetText(s.target, s.stale != nil))
+		}
 	}
 }
 
@@ -219,8 +223,19 @@ func (s *screen) evaluated(e *event.Eval) {
 	case s.last.Step == 0: // a run with nothing left to do
 	case s.style == nil:
 		s.row(e)
-	case e.Step < s.steps:
-		s.line(s.out, s.style.row(e.Step-1, e.Metrics, e.Loss))
+	default:
+		s.styled(e)
+	}
+}
+
+// styled writes a row in a style of its own.
+func (s *screen) styled(e *event.Eval) {
+	if header := s.style.header(e); !s.header && header != "" {
+		s.line(s.out, header)
+	}
+	s.header = true
+	if row := s.style.row(e, e.Step >= s.steps); row != "" {
+		s.line(s.out, row)
 	}
 }
 

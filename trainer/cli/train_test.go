@@ -231,6 +231,6 @@ func TestLogStyle(t *testing.T) {
 	code, stdout, stderr := result("train", config(t), "--workers", "2", "--transport", "inproc", "--steps", "5", "--evaluation.frequency", "2", "--log-style", "thinc")
 	require.Zero(t, code, stderr)
 	require.Regexp(t, `^0 \taccuracy: \d\.\d{3}\n2 \taccuracy: \d\.\d{3}\nFinal \taccuracy: \d\.\d{3}\n$`, stdout)
-	require.Contains(t, refused(t, "train", config(t), "--log-style", "spacy"), `--log-style must be ray, table or thinc, not "spacy"`)
+	require.Contains(t, refused(t, "train", config(t), "--log-style", "keras"), `--log-style must be ray, spacy, table or thinc, not "keras"`)
 	require.Contains(t, refused(t, "train", config(t), "--log-style", "ray", "--json"), "--log-style ray cannot be combined with --json")
 }

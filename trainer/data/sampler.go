@@ -47,6 +47,9 @@ func (s *Sampler) StepsPerEpoch() int {
 	return int((int64(s.rows) + s.global() - 1) / s.global())
 }
 
+// Epoch returns the epoch of a step, from 0.
+func (s *Sampler) Epoch(step int) int { return step / s.StepsPerEpoch() }
+
 // Step returns this rank's rows at a step (counted from 0 across all epochs), and the
 // number of rows of all ranks together, by which to divide for a mean gradient. Local row
 // i is row rank+i*size of the global batch. The slice is valid until the next call. A
@@ -56,7 +59,7 @@ func (s *Sampler) Step(step int) (rows []int32, global int) {
 		return nil, 0
 	}
 	steps := s.StepsPerEpoch()
-	s.shuffle(step / steps)
+	s.shuffle(s.Epoch(step))
 	lo := int64(step%steps) * s.global()
 	hi := min(lo+s.global(), int64(s.rows))
 	s.mine = s.mine[:0]

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+)
+
+// spacyStyle is the table of spaCy's console logger. Its columns are the epoch, the iteration,
+// the losses of training, which are metrics named loss_X, the metrics of the evaluation in
+// percent, and the score, which is the first of these as a fraction.
+type spacyStyle struct{}
+
+// A spacyColumn is a column of the table, with its value in one row.
+type spacyColumn struct {
+	title string
+	width int // at least; a longer title makes it wider
+	value string
+}
+
+func (spacyStyle) columns(e *event.Eval) []spacyColumn {
+	all := []spacyColumn{{"E", 3, fmt.Sprint(e.Metrics.Value("epoch"))}, {"#", 6, fmt.Sprint(e.Step - 1)}}
+	for _, m := range e.Metrics {
+		if of, ok := strings.CutPrefix(m.Name, "loss_"); ok {
+			all = append(all, spacyColumn{"LOSS " + strings.ToUpper(of), 8, fmt.Sprintf("%.2f", m.Value)})
+		}
+	}
+	shown, score := e.Metrics.Shown(), 0.
+	for _, m := range shown {
+		all = append(all, spacyColumn{strings.ToUpper(m.Name), 6, fmt.Sprintf("%.2f", 100*m.Value)})
+	}
+	if len(shown) > 0 {
+		score = shown[0].Value
+	}
+	all = append(all, spacyColumn{"SCORE", 6, fmt.Sprintf("%.2f", score)})
+	for i := range all {
+		all[i].width = max(all[i].width, len(all[i].title))
+	}
+	return all
+}
+
+func (l spacyStyle) header(e *event.Eval) string {
+	var titles, rules []string
+	for _, c := range l.columns(e) {
+		titles, rules = append(titles, fmt.Sprintf("%-*s", c.width, c.title)), append(rules, strings.Repeat("-", c.width))
+	}
+	return strings.Join(titles, "  ") + "\n" + strings.Join(rules, "  ")
+}
+
+func (l spacyStyle) row(e *event.Eval, _ bool) string {
+	var values []string
+	for _, c := range l.columns(e) {
+		values = append(values, fmt.Sprintf("%*s", c.width, c.value))
+	}
+	return strings.Join(values, "  ")
+}
+
+func (spacyStyle) final(*event.Result) string { return "" }

@@ -15,18 +15,38 @@ type Seat struct {
 	EvalBatch  int    // test rows at a time
 	Seed       uint64 // of initial weights and of the order of rows
 	Resident   bool   // the training rows are to be in the memory of Backend, an nn.Pacer
-	FirstTests bool   // rank 0 has all test rows, see trainer.Asynchronous
+	Tests      Tests
 }
+
+// Tests says which ranks have test rows.
+type Tests uint8
+
+// The ways to distribute test rows.
+const (
+	// ShareTests gives each rank a share.
+	ShareTests Tests = iota
+	// FirstTests gives rank 0 all rows. The others wait while it evaluates.
+	FirstTests
+	// AloneTests gives rank 0 all rows, and the others do not know of evaluations; see
+	// trainer.Asynchronous.
+	AloneTests
+	// NoTests gives no rank any, so there are no evaluations.
+	NoTests
+)
 
 // withTest gives t this seat's share of a number of test rows.
 func withTest[B trainer.Batch](t *trainer.ModelTask[B], s Seat, rows int, stage func() data.Stage[B]) {
 	rank, size := s.Rank, s.Size
-	if s.FirstTests {
-		size = 1
+	switch {
+	case s.Tests == NoTests, s.Tests == AloneTests && rank > 0:
+		return
+	case s.Tests == FirstTests && rank > 0:
+		rows = 0 // it counts none, under the names that rank 0 has
 	}
-	if rank < size {
-		t.Test = data.NewPart(stage(), rows, rank, size, s.EvalBatch)
+	if s.Tests != ShareTests {
+		rank, size = 0, 1
 	}
+	t.Test = data.NewPart(stage(), rows, rank, size, s.EvalBatch)
 }
 
 // withTraining returns t with this seat's share of a number of training rows. stage makes

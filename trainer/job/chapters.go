@@ -23,6 +23,7 @@ var chapters = []config.Chapter{
 	{Section: "evaluation", Doc: "how often to measure the model on test data", Keys: []config.Key{
 		{Name: "frequency", Type: config.Int, Default: 10, Doc: "steps between evaluations, the first after that many; 0: only at the end, which always has one", Origin: fromNotebook},
 		{Name: "batch_size", Type: config.Int, Least: 1, Default: 256, Doc: "test rows of one worker at a time", Origin: fromNotebook},
+		{Name: "workers", Type: config.String, Form: "all, first or none", Default: "all", Doc: "workers that evaluate: all share the test rows, the first has all of them, or there are no evaluations", Origin: fromHere},
 	}},
 	{Section: "model", Doc: "the network", Calls: "layers"},
 	{Section: "task", Doc: "what the network learns", Calls: "tasks", Absent: "as the data say"},

@@ -172,11 +172,19 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	return r.reportBest(&event.Result{
-		Metrics: metricsOf(result.Final), Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
+		Metrics: metricsOf(result.Final), Loss: lossOf(result), Steps: result.Steps, Workers: r.group.Size(),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
 		BLAS: r.blas, Plan: r.plan + r.switchesPlan(), Compress: r.training.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
 		Sparse: r.training.sparse.String(), SparseSteps: result.AsRows,
 	}, result.Best), nil
+}
+
+// lossOf returns the loss of the last evaluation or, if there was none, of the last step.
+func lossOf(r trainer.Result) float64 {
+	if r.Final.Step == 0 {
+		return r.Loss
+	}
+	return r.Final.Loss
 }
 
 // ratio returns the compression ratio of what was sent, or 1 if nothing was.
@@ -203,7 +211,7 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 	}
 	r.task, err = r.rows.Task(catalog.Seat{
 		Backend: backend, Rank: self, Size: size, Micro: s.micro, Batch: s.Batch, EvalBatch: s.evalBatch, Seed: s.Spec.Seed, Resident: recording != nil,
-		FirstTests: s.Spec.asynchronous(),
+		Tests: s.tests,
 	})
 	if err != nil {
 		return trainer.Config{}, err

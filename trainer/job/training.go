@@ -39,7 +39,8 @@ type Training struct {
 	sparse    trainer.Sparse
 	evalBatch int // rows of one worker at a time
 	evalEvery int
-	memory    int // limit of data and batches on this machine, in bytes; 0: none
+	tests     catalog.Tests // which workers have test rows
+	memory    int           // limit of data and batches on this machine, in bytes; 0: none
 }
 
 // Settle reads the config and checks everything that can be checked before anything
@@ -181,6 +182,9 @@ func (s *Training) read(m config.Manual) error {
 	}
 	sparse, err := m.String(s.Config, "training.sparse")
 	if err != nil {
+		return err
+	}
+	if err := readTests(s, m); err != nil {
 		return err
 	}
 	if s.Spec.Workers != 0 {

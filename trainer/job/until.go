@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
@@ -36,6 +37,8 @@ func checkEvaluated(s *Training) error {
 	switch {
 	case s.Spec.Until == "":
 		return nil
+	case s.tests == catalog.NoTests:
+		return s.errorf(whoEvaluates, "--until needs evaluations, but %s is none: leave one of them out", whoEvaluates)
 	case s.evalEvery == 0:
 		return s.errorf("evaluation.frequency", "--until needs evaluations between steps: set evaluation.frequency above 0")
 	case test == 0:

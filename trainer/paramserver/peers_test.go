@@ -125,7 +125,6 @@ type peerSeat struct {
 	group    *collective.Group
 	params   *nn.Params
 	strategy *Peers
-	err      error
 }
 
 // seatPeers starts workers whose values are equal.

@@ -90,6 +90,9 @@ func TestAbandonNamesTheWorker(t *testing.T) {
 		before := s.values()
 		if s.group.Rank() == 1 {
 			s.strategy.Open(ctx, s.params, trainer.Step{Index: 1})(s.params.List[2].Offset)
+			for _, w := range s.strategy.open.sender.works {
+				assert.NoError(t, w.Wait(ctx)) // the others then wait for a bucket that does not come
+			}
 			s.strategy.Abandon(why)
 			assert.ErrorContains(t, s.group.Lost(), why.Error())
 			return nil
@@ -131,6 +134,10 @@ func TestRoutes(t *testing.T) {
 	require.Equal(t, 83, routesOf(l, shares)[0].elements(0))
 	require.Equal(t, []int{3, 1, 0}, l.inBuckets([]int{32, 32, 48}).Buckets)
 	require.Nil(t, l.inBuckets([]int{112}).Buckets)
+
+	// A parameter of another server lies where there is padding here.
+	l = layout{Parameters: []parameter{{Len: 8}, {Offset: 8, Len: 8}, {Offset: 16, Len: 8}}}
+	require.Equal(t, route{{{0, 0, 8}, {16, 16, 8}}, {{8, 0, 8}}}, routeOf(l, [][]piece{{{0, 0, 8}, {2, 0, 8}}, {{1, 0, 8}}}, 0, 3))
 
 	// A parameter that is cut: its pieces follow each other on one server.
 	l = layout{Parameters: []parameter{{Len: 100}, {Offset: 112, Len: 10_000}}}

@@ -132,6 +132,9 @@ func FuzzShareFile(f *testing.F) {
 	}
 	good := kept("a")
 	const half = 2 * shareHeaderSpace
+	negative := slices.Clone(good[:half])
+	negative[stepAt+7] = 0x80
+	f.Add(negative, true)
 	for _, sign := range []bool{false, true} {
 		f.Add(good, sign)
 		f.Add(kept("b"), sign)
@@ -155,6 +158,7 @@ func FuzzShareFile(f *testing.F) {
 		newest, err := s.newest()
 		if err != nil {
 			require.ErrorContains(t, err, path)
+			require.NotContains(t, err.Error(), "nil", "it has a reason")
 			newest = 5
 		}
 		require.GreaterOrEqual(t, newest, int64(0))

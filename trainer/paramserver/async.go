@@ -24,10 +24,12 @@ import (
 // unless it was stopped.
 //
 // All workers end with the same values. If a rank fails, the others get an error that names
-// it.
+// it. With Servers.Group and Servers.Regroup, they go on without a worker that is lost, see
+// Servers.
 type Async struct {
-	sync   *Sync
-	policy Policy
+	sync     *Sync
+	policy   Policy
+	survival survival
 
 	*worker
 	background *background       // nil before Start, and after Disconnect or Close
@@ -41,7 +43,13 @@ var _ trainer.Asynchronous = (*Async)(nil)
 // NewAsync makes the strategy; see NewSync for the arguments. Start returns an error if p is
 // out of range.
 func NewAsync(b nn.Backend, o optim.Optimizer, s Servers, p Policy) *Async {
-	return &Async{sync: NewSync(b, o, s), policy: p}
+	a := &Async{policy: p}
+	if s.Group != nil {
+		a.survival = survival{s.Regroup, s.Lost}
+	}
+	s.Regroup = nil // the servers cannot be started again
+	a.sync = NewSync(b, o, s)
+	return a
 }
 
 // Start implements trainer.Strategy. Rank 0 gives its values to all ranks, and to the
@@ -59,16 +67,15 @@ func (a *Async) Start(ctx context.Context, start trainer.Start) (trainer.Place, 
 		return place, err
 	}
 	x := a.sync.exchange
-	m, err := x.group.Messages(ctx)
+	all, first, err := newPosts(ctx, x, a.survival)
 	if err != nil {
-		return place, fmt.Errorf("paramserver: %w", err)
+		return place, err
 	}
-	a.messages, a.group = m, x.group
-	p := newPost(m, x.group, x.most())
-	a.worker = newWorker(p, x, start.Params, place.Step)
-	a.background = &background{post: p}
+	a.messages, a.group = first.messages, first.group
+	a.worker = newWorker(all, first, start.Params, place.Step)
+	a.background = &background{posts: all}
 	if x.share != nil {
-		a.background.serve(x, place.Step)
+		a.background.serve(first, place.Step)
 	}
 	return place, nil
 }
@@ -142,13 +149,25 @@ func (a *Async) State(ctx context.Context, wanted bool) (trainer.State, error) {
 // Disconnect ends the exchange of messages, so that the groups can make calls again. All
 // workers call it, after the last call of any other method but Stale and Close.
 // Servers of Servers.Group then wait for End, or for the Start of another strategy.
+//
+// With Servers.Regroup, the groups make no calls again, and the servers return. A rank that is
+// lost meanwhile is no error, because no rank needs another any more.
 func (a *Async) Disconnect(ctx context.Context) error {
 	if a.background == nil {
 		return nil
 	}
+	err := a.disconnect(ctx)
+	if err != nil && a.survival.survives() && a.post.group.Err() != nil && ctx.Err() == nil {
+		return a.halt()
+	}
+	return err
+}
+
+func (a *Async) disconnect(ctx context.Context) error {
 	if err := a.end(ctx); err != nil {
 		return a.named(fmt.Errorf("paramserver: waiting until the servers end: %w", err))
 	}
+	a.messages, a.group = a.post.messages, a.post.group
 	return a.endMessages(ctx, a.group)
 }
 
@@ -194,20 +213,21 @@ func (a *Async) halt() error {
 
 // A background is what a worker runs in other goroutines: it receives, and may be a server.
 type background struct {
-	post   *post
+	posts  *posts
 	cancel context.CancelFunc
 	served chan error // of the server, if there is one
 }
 
 // serve makes this rank a server, too.
-func (b *background) serve(x *exchange, step int) {
+func (b *background) serve(p *post, step int) {
+	x := b.posts.exchange
 	var ctx context.Context
 	ctx, b.cancel = context.WithCancel(context.Background())
 	b.served = make(chan error, 1)
 	// The worker computes at the same time, and a backend belongs to one goroutine.
 	x.share.backend = cpu.New(cpu.Options{})
-	s := newServer(b.post, x, step)
-	b.post.done.Go(func() {
+	s := newServer(b.posts, p, step)
+	b.posts.done.Go(func() {
 		defer x.share.backend.Close()
 		err := s.serve(ctx)
 		var lost *collective.RankError
@@ -223,7 +243,7 @@ func (b *background) end() error {
 	if b.cancel != nil {
 		b.cancel()
 	}
-	b.post.close()
+	b.posts.close()
 	if b.served == nil {
 		return nil
 	}
@@ -238,18 +258,25 @@ func (b *background) end() error {
 }
 
 // serve is the phase of Serve in which workers send messages.
-func (x *exchange) serve(ctx context.Context, step int) error {
-	m, err := x.group.Messages(ctx)
+func (x *exchange) serve(ctx context.Context, step int, v survival) error {
+	all, first, err := newPosts(ctx, x, v)
 	if err != nil {
-		return fmt.Errorf("paramserver: %w", err)
+		return err
 	}
-	p := newPost(m, x.group, x.most())
-	defer p.close()
-	s := newServer(p, x, step)
+	defer all.close()
+	s := newServer(all, first, step)
 	if err := s.serve(ctx); err != nil {
+		var lost *collective.RankError
+		if s.post != first && !errors.As(err, &lost) {
+			s.post.group.Abort(err)
+		}
 		return err
 	}
 	x.share.state.Step = step // from which the workers count their commands
-	p.close()
-	return m.End(ctx)
+	all.close()
+	err = s.End(ctx)
+	if ctx.Err() == nil {
+		err = s.needed(err)
+	}
+	return err
 }

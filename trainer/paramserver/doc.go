@@ -14,6 +14,16 @@
 // Servers are processes of their own, which call [Serve], or they are among the workers. A
 // server process that is killed can be started again: see [ServeKept].
 //
+// Async can go on without workers that are lost, if servers are processes of their own. A
+// loss breaks the group on all ranks, in the middle of any message. The ranks that are left
+// form the next group ([Servers].Regroup) and forget the lost worker: a quorum larger than the
+// number of workers becomes that number, and gradients that have arrived are applied. Servers
+// keep their shares and what their arbiters know. Workers number their requests, and repeat in
+// the new group those without an answer, so each gradient is applied at most once. Worker 0
+// evaluates and saves, so it cannot be lost. When all workers have told all servers that they
+// need them no more, no rank needs another, and losses are no errors. [Async.Disconnect] does
+// this.
+//
 // Everything travels in calls or messages of a collective.Group, so what that promises holds
 // here: every wait ends and names a rank, and with a key all messages are encrypted. Sync is
 // the scheme of Li et al., "Scaling Distributed Machine Learning with the Parameter Server"

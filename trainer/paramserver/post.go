@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -21,16 +22,19 @@ type messages interface {
 // A letter is a message that has arrived. body is valid until the same rank sends the next
 // letter in the same direction, which it does only after an answer.
 type letter struct {
-	from int
+	from int    // in the first group
 	tag  uint32 // of the request, also in an answer
 	body []float32
 }
 
-// A post sends and receives the messages of a rank, which may be a worker, a server, or both.
+// A post sends and receives the messages of a rank, which may be a worker, a server, or both,
+// in one group. Above it, ranks are those of the job's first group.
 type post struct {
 	messages
-	self int
-	most int // elements of the largest message
+	group  *collective.Group
+	self   int   // in the first group
+	origin []int // by rank: that rank in the first group
+	most   int   // elements of the largest message
 
 	requests, answers chan letter // they have room for all that can come
 	rooms             [2][][]float32
@@ -40,13 +44,23 @@ type post struct {
 	err     error
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
+
+	replaced  chan struct{} // closed when posts have set what follows
+	successor *post
+	failure   error // why there is none
 }
 
-// newPost returns the post of a rank and begins to receive. No message is longer than most.
+// newPost returns the post of a rank of the first group and begins to receive. No message is
+// longer than most.
 func newPost(m messages, g *collective.Group, most int) *post {
+	return newLaterPost(m, g, most, span(0, g.Size()))
+}
+
+// newLaterPost is newPost for any group.
+func newLaterPost(m messages, g *collective.Group, most int, origin []int) *post {
 	n := g.Size()
 	p := &post{
-		messages: m, self: g.Rank(), most: most,
+		messages: m, group: g, self: origin[g.Rank()], origin: origin, most: most, replaced: make(chan struct{}),
 		requests: make(chan letter, 2*n), answers: make(chan letter, n), rooms: [2][][]float32{make([][]float32, n), make([][]float32, n)},
 		sending: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
@@ -61,8 +75,9 @@ func newPost(m messages, g *collective.Group, most int) *post {
 
 // send sends a message. b may be used again when it returns. Several goroutines may call it.
 func (p *post) send(ctx context.Context, to int, tag uint32, b []float32) error {
+	rank := slices.Index(p.origin, to)
 	if to == p.self {
-		room, err := p.room(to, tag, len(b))
+		room, err := p.room(rank, tag, len(b))
 		if err != nil {
 			return err
 		}
@@ -75,7 +90,7 @@ func (p *post) send(ctx context.Context, to int, tag uint32, b []float32) error 
 		return context.Cause(ctx)
 	}
 	defer func() { <-p.sending }()
-	return p.Send(ctx, to, tag, collective.Of(b))
+	return p.Send(ctx, rank, tag, collective.Of(b))
 }
 
 // receive receives until ctx ends, or the group breaks.
@@ -89,7 +104,7 @@ func (p *post) receive(ctx context.Context) error {
 		case err != nil:
 			return err
 		case m.End:
-			if err := p.deliver(letter{from: m.From, tag: tagLeft}); err != nil {
+			if err := p.deliver(letter{from: p.origin[m.From], tag: tagLeft}); err != nil {
 				return err
 			}
 			continue
@@ -101,7 +116,7 @@ func (p *post) receive(ctx context.Context) error {
 		if err := p.Recv(ctx, collective.Of(room)); err != nil {
 			return err
 		}
-		if err := p.deliver(letter{m.From, m.Tag, room}); err != nil {
+		if err := p.deliver(letter{p.origin[m.From], m.Tag, room}); err != nil {
 			return err
 		}
 	}

@@ -30,6 +30,9 @@ type Keeper struct {
 	// Path is a file in which the server keeps the last two steps of its share. Nobody else
 	// may use it. "" keeps nothing.
 	Path string
+	// Regroup is Servers.Regroup of Async. It must be set on all ranks or none. The server
+	// then returns after Async.Disconnect of all workers, without End.
+	Regroup func(ctx context.Context, cause error) (*collective.Group, error)
 }
 
 // ServeKept is Serve for a server that keeps its share. After a server was lost, all servers
@@ -40,7 +43,7 @@ func ServeKept(ctx context.Context, g *collective.Group, workers int, k Keeper) 
 	if workers < 1 || workers > g.Rank() {
 		return fmt.Errorf("paramserver: rank %d of %d cannot be a server after %d workers", g.Rank(), g.Size(), workers)
 	}
-	err := serve(ctx, ranks{g, workers, span(workers, g.Size())}, updater{k.Backend, k.Optimizer, k.Path})
+	err := serve(ctx, ranks{g, workers, span(workers, g.Size())}, updater{k.Backend, k.Optimizer, k.Path}, survival{regroup: k.Regroup})
 	var lost *collective.RankError
 	var sums *notFiniteError
 	if err != nil && !errors.As(err, &lost) && !errors.As(err, &sums) {
@@ -56,7 +59,7 @@ func End(ctx context.Context, g *collective.Group, workers int) error {
 	return err
 }
 
-func serve(ctx context.Context, r ranks, u updater) error {
+func serve(ctx context.Context, r ranks, u updater, v survival) error {
 	var x *exchange
 	defer func() { x.close() }()
 	for {
@@ -79,7 +82,10 @@ func serve(ctx context.Context, r ranks, u updater) error {
 				err = x.load(ctx, c.step, nil)
 			}
 			if err == nil && x.layout.Asynchronous != nil {
-				err = x.serve(ctx, int(c.step))
+				err = x.serve(ctx, int(c.step), v)
+				if v.survives() {
+					return err
+				}
 			}
 		case verbResume:
 			x.close()

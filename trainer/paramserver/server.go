@@ -13,39 +13,46 @@ import (
 
 // A server is a rank that answers the requests of the workers of Async.
 type server struct {
-	*post
+	*post // of the newest group that this server knows of
+	posts *posts
 	*share
 	arbiter *arbiter
 	runs    []run       // of the whole share
-	pushed  [][]float32 // by worker: the gradient of the next update
+	pushed  [][]float32 // by worker: the gradient of the next update, or nil
 	form    header      // of the pushes: undivided
 	before  nn.Buffer   // the values before a damped update
 	out     []float32   // the answer in progress
 
-	numbers         []int  // by worker: of the last request
-	finished, ended []bool // by worker
+	numbers               []int   // by worker: of the last request
+	via                   []*post // by worker: by which that came
+	finished, ended, left []bool  // by worker; left says that it has ended its messages, or is lost
 }
 
-func newServer(p *post, x *exchange, version int) *server {
+func newServer(all *posts, first *post, version int) *server {
+	x := all.exchange
 	n := x.workers
 	return &server{
-		post: p, share: x.share, arbiter: newArbiter(x.layout.Asynchronous.Policy, n, version, x.layout.Asynchronous.Limit),
-		runs: x.whole[x.server()], pushed: make([][]float32, n), numbers: make([]int, n), finished: make([]bool, n), ended: make([]bool, n),
+		post: first, posts: all, share: x.share, arbiter: newArbiter(x.layout.Asynchronous.Policy, n, version, x.layout.Asynchronous.Limit),
+		runs: x.whole[x.server()], pushed: make([][]float32, n), numbers: make([]int, n), via: make([]*post, n),
+		finished: make([]bool, n), ended: make([]bool, n), left: make([]bool, n),
 		out: make([]float32, headerLen+x.share.params.Values.Len()),
 	}
 }
 
-// serve answers requests until all workers have sent tagEnd.
+// serve answers requests until all workers have ended their messages, each after the answers to
+// its tagEnd.
 func (s *server) serve(ctx context.Context) error {
-	for slices.Contains(s.ended, false) {
+	for slices.Contains(s.left, false) {
 		l, err := s.await(ctx)
 		switch {
 		case errors.Is(err, errDue):
 		case err != nil:
-			return err
+			if err := s.regroup(ctx, err); err != nil {
+				return s.needed(err)
+			}
 		case l.tag == tagLeft:
-			if l.from < len(s.ended) {
-				s.ended[l.from] = true
+			if l.from < len(s.left) {
+				s.ended[l.from], s.left[l.from] = true, true
 			}
 		case l.from >= len(s.pushed):
 			return fmt.Errorf("paramserver: rank %d sends a request and is no worker: run the same version on every machine", l.from)
@@ -75,9 +82,44 @@ func (s *server) await(ctx context.Context) (letter, error) {
 	return s.next(ctx, s.requests)
 }
 
-// handle handles a request.
+// needed returns err, or nil if the job survives losses and all workers have what they need from
+// this server: then some have gone, and break the groups of others.
+func (s *server) needed(err error) error {
+	if s.posts.survives() && !slices.Contains(s.ended, false) {
+		return nil
+	}
+	return err
+}
+
+// regroup continues in the next group after an error of the last, and forgets the workers that
+// are lost.
+func (s *server) regroup(ctx context.Context, cause error) error {
+	p, err := s.posts.after(ctx, s.post, cause)
+	if err != nil {
+		return err
+	}
+	s.post = p
+	for w := range s.left {
+		if !slices.Contains(p.origin, w) {
+			s.arbiter.leave(w)
+			s.finished[w], s.ended[w], s.left[w] = true, true, true
+		}
+	}
+	return nil
+}
+
+// handle handles a request. A request with the number of the last one repeats that in a new
+// group.
 func (s *server) handle(ctx context.Context, l letter) error {
-	s.numbers[l.from] = getHeader(l.body).number
+	number := getHeader(l.body).number
+	again := number == s.numbers[l.from]
+	s.numbers[l.from], s.via[l.from] = number, s.post
+	switch {
+	case l.tag == tagPush && again && s.pushed[l.from] != nil:
+		return nil // the next update answers it
+	case l.tag == tagPush && again:
+		return s.answerValues(ctx, l.from)
+	}
 	switch l.tag {
 	case tagPush:
 		return s.push(ctx, l)
@@ -120,6 +162,7 @@ func (s *server) update(ctx context.Context) error {
 		}
 	}
 	for _, g := range u.gradients {
+		s.pushed[g.worker] = nil
 		if err := s.answerValues(ctx, g.worker); err != nil {
 			return err
 		}
@@ -174,7 +217,7 @@ func (s *server) arenas() []float32 {
 func (s *server) answerValues(ctx context.Context, worker int) error {
 	s.backend.Read(s.out[headerLen:], s.params.Values)
 	s.header(worker).put(s.out)
-	return s.send(ctx, worker, tagPush+tagAnswer, s.out)
+	return s.reply(ctx, worker, tagPush, s.out)
 }
 
 func (s *server) header(worker int) header {
@@ -186,7 +229,20 @@ func (s *server) answer(ctx context.Context, worker int, tag uint32, body []floa
 	b := make([]float32, headerLen+len(body))
 	s.header(worker).put(b)
 	copy(b[headerLen:], body)
-	return s.send(ctx, worker, tag+tagAnswer, b)
+	return s.reply(ctx, worker, tag, b)
+}
+
+// reply sends an answer by the post by which the request came. If its group has broken, nobody
+// waits there: the worker repeats the request in the next, and gets an answer then.
+func (s *server) reply(ctx context.Context, worker int, tag uint32, b []float32) error {
+	if s.via[worker] != s.post {
+		return nil
+	}
+	err := s.send(ctx, worker, tag+tagAnswer, b)
+	if err != nil && s.posts.survives() {
+		return nil // await returns why the group broke
+	}
+	return err
 }
 
 // meet notes that a worker has sent a request that all workers send. It answers all of them

@@ -58,7 +58,15 @@ type Servers struct {
 	// worker lost it, or nil if only another one has. All servers are started again in that
 	// Group, see ServeKept, and training continues. If Regroup is nil, it ends. The workers'
 	// own group must not break with Group.
+	//
+	// For Async, it returns the Group after one in which a worker was lost: the ranks that are
+	// left, in their order, as cluster.Node.Regroup returns it. Training continues without that
+	// worker. Regroup is called in another goroutine. If worker 0 or a server is lost, training
+	// ends.
 	Regroup func(ctx context.Context, cause error) (*collective.Group, error)
+	// Lost, if not nil, hears of each worker that Async goes on without, by its rank in
+	// Group, and of how many workers are left. It is called in another goroutine.
+	Lost func(lost *collective.RankError, left int)
 }
 
 // NewSync makes the strategy. A worker that is a server updates its share on b with o, which

@@ -3,6 +3,7 @@ package paramserver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -10,7 +11,8 @@ import (
 
 // A worker sends requests to servers, and waits for their answers.
 type worker struct {
-	*post
+	*post    // of the newest group that this worker knows of
+	posts    *posts
 	exchange *exchange
 	params   *nn.Params
 	outs     [][]float32 // by server: the request in progress
@@ -20,8 +22,9 @@ type worker struct {
 	loss     float64     // summed over them
 }
 
-func newWorker(p *post, x *exchange, params *nn.Params, step int) *worker {
-	w := &worker{post: p, exchange: x, params: params, versions: make([]int, len(x.servers))}
+func newWorker(all *posts, first *post, params *nn.Params, step int) *worker {
+	x := all.exchange
+	w := &worker{post: first, posts: all, exchange: x, params: params, versions: make([]int, len(x.servers))}
 	for i, n := range x.lens {
 		w.outs = append(w.outs, make([]float32, headerLen+n))
 		w.versions[i] = step
@@ -79,31 +82,57 @@ func (w *worker) each(server int, share, arena []float32, f func(mine, theirs []
 }
 
 // ask sends w.outs to all servers, with h completed as their headers, and returns the
-// answers. elements returns how many follow the header in the answer of a server.
+// answers. elements returns how many follow the header in the answer of a server. If a worker
+// is lost, ask repeats in the next group what has no answer.
 func (w *worker) ask(ctx context.Context, tag uint32, h header, elements func(server int) int) ([][]float32, error) {
-	servers := w.exchange.servers
 	w.number++
 	h.number = w.number
-	for i, to := range servers {
-		h.version = w.versions[i]
-		h.put(w.outs[i])
-		if err := w.send(ctx, to, tag, w.outs[i]); err != nil {
-			return nil, fmt.Errorf("sending to server %d: %w", to, err)
+	bodies := make([][]float32, len(w.exchange.servers))
+	for {
+		err := w.request(ctx, tag, h, bodies)
+		if err == nil {
+			err = w.collect(ctx, tag, bodies, elements)
 		}
-	}
-	bodies := make([][]float32, len(servers))
-	for range bodies {
-		l, err := w.next(ctx, w.answers)
+		if err == nil {
+			return bodies, nil
+		}
+		p, err := w.posts.after(ctx, w.post, err)
 		if err != nil {
 			return nil, err
 		}
-		i := l.from - servers[0] // servers are consecutive
+		w.post = p
+	}
+}
+
+// request sends a request to those servers of which bodies has no answer.
+func (w *worker) request(ctx context.Context, tag uint32, h header, bodies [][]float32) error {
+	for i, to := range w.exchange.servers {
+		if bodies[i] != nil {
+			continue
+		}
+		h.version = w.versions[i]
+		h.put(w.outs[i])
+		if err := w.send(ctx, to, tag, w.outs[i]); err != nil {
+			return fmt.Errorf("sending to server %d: %w", to, err)
+		}
+	}
+	return nil
+}
+
+// collect waits for the answers that bodies lacks.
+func (w *worker) collect(ctx context.Context, tag uint32, bodies [][]float32, elements func(server int) int) error {
+	for slices.ContainsFunc(bodies, func(b []float32) bool { return b == nil }) {
+		l, err := w.next(ctx, w.answers)
+		if err != nil {
+			return err
+		}
+		i := l.from - w.exchange.servers[0] // servers are consecutive
 		if i < 0 || i >= len(bodies) || bodies[i] != nil || l.tag != tag || len(l.body) != headerLen+elements(i) || getHeader(l.body).number != w.number {
-			return nil, fmt.Errorf("rank %d sends an answer that no server gives: run the same version on every machine", l.from)
+			return fmt.Errorf("rank %d sends an answer that no server gives: run the same version on every machine", l.from)
 		}
 		bodies[i] = l.body
 	}
-	return bodies, nil
+	return nil
 }
 
 // askAll is ask for a request without elements.

@@ -95,6 +95,10 @@ func (s *screen) Emit(e event.Event) {
 		s.resumed(e)
 	case *event.Switched:
 		s.line(s.err, e.String())
+	case *event.Lost:
+		if e.Left > 0 { // otherwise the job's error says it
+			s.line(s.err, "warning: "+e.String())
+		}
 	case *event.Staleness:
 		s.stale = e
 	case *event.Target:
@@ -278,7 +282,11 @@ func (s *screen) result(e *event.Result) {
 	}
 	speed := ""
 	if e.SamplesPerSecond > 0 {
-		speed = fmt.Sprintf(" with %s in %.1f s (%.0f samples/s)", countOf(e.Workers, "worker"), e.Seconds, e.SamplesPerSecond)
+		left := ""
+		if e.Left > 0 {
+			left = fmt.Sprintf(" (%d at the end)", e.Left)
+		}
+		speed = fmt.Sprintf(" with %s%s in %.1f s (%.0f samples/s)", countOf(e.Workers, "worker"), left, e.Seconds, e.SamplesPerSecond)
 	}
 	best := ""
 	if e.BestStep > 0 && e.BestStep != e.Steps {

@@ -114,7 +114,7 @@ func (f *Spec) Updates(steps, workers int) int {
 
 // asyncServers makes the strategy of a worker that does not wait for all others.
 func (r *rank) asyncServers(_ context.Context, b nn.Backend) trainer.Strategy {
-	return paramserver.NewAsync(b, r.training.optimizer, paramserver.Servers{Group: r.served}, r.training.Spec.policy())
+	return paramserver.NewAsync(b, r.training.optimizer, serversOf(r), r.training.Spec.policy())
 }
 
 // peers makes the strategy of a worker that owns parameters.

@@ -97,7 +97,7 @@ func (s *Training) launchWorkers(ctx context.Context, o Options) error {
 	defer release()
 	environ := Environ(place, s.Placement, o.Cache)
 	c := crew.Crew{
-		Workers: s.Workers, Servers: servers, Restarts: restarts(&s.Spec), Cores: s.Cores, Threads: Threads, Place: place,
+		Workers: s.Workers, Servers: servers, Restarts: restarts(&s.Spec), Survive: survives(&s.Spec), Cores: s.Cores, Threads: Threads, Place: place,
 		Environ: func(local int) []string { return append(environ(local), envServerDir+"="+dir) },
 		Process: s.Spec.Place.Process, Args: o.Args, Display: o.Display, Signals: o.Signals,
 		Command: o.Command, Out: absolute(s.Spec.Saving.Dir), Announce: true, Verbatim: o.Verbatim,

@@ -46,12 +46,13 @@ type rank struct {
 
 // combining is how a rank combines its gradients with those of others.
 type combining struct {
-	served   *collective.Group // of the workers and the servers after them; nil without servers
-	strategy trainer.Strategy
-	worker   *crew.Worker   // answers requests to switch the strategy; nil in process
-	partners *crew.Partners // forms the next served after the loss of a server; nil if that ends the job
-	plan     string
-	switches []trainer.Switched // made so far
+	served    *collective.Group // of the workers and the servers after them; nil without servers
+	strategy  trainer.Strategy
+	worker    *crew.Worker   // answers requests to switch the strategy; nil in process
+	partners  *crew.Partners // forms the next served after the loss of a server; nil if that ends the job
+	survivors *survivors     // form the next served after the loss of a worker; nil if that ends the job
+	plan      string
+	switches  []trainer.Switched // made so far
 }
 
 // run trains. If only this rank fails, the others get an error that names it.
@@ -62,9 +63,7 @@ func (r *rank) run(ctx context.Context) error {
 	}
 	var told *crew.ToldError
 	if err == nil || errors.As(err, &told) {
-		// A rank that leaves now could break a call that others are still in, and until
-		// all have finished the job is no success.
-		err = cmp.Or(err, r.group.Barrier(ctx))
+		err = cmp.Or(err, meet(ctx, r))
 	}
 	if err == nil {
 		err = endServers(ctx, r)
@@ -72,10 +71,7 @@ func (r *rank) run(ctx context.Context) error {
 	if err != nil {
 		var lost *collective.RankError
 		if !errors.As(err, &lost) && told == nil && !trainer.Unanimous(err) {
-			r.group.Abort(err)
-			if r.partners != nil {
-				r.served.Abort(err)
-			}
+			abort(r, err)
 		}
 		return err
 	}
@@ -146,7 +142,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err != nil && !stopped && !(errors.As(err, &unsaved) && unsaved.Last) {
 		return nil, err
 	}
-	if err := Disconnect(ctx, r.strategy); err != nil {
+	if err := disconnect(ctx, r); err != nil {
 		return nil, err
 	}
 	if result.Reached, err = shareReached(ctx, r, result.Reached); err != nil {
@@ -160,7 +156,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	r.idle = result.Steps == c.From.Step
 	r.writeWeights(ctx, tensors, result.Steps)
 	r.writeBest(ctx, result.Best, r.task.Params(), result.Steps)
-	if err := crew.Agree(ctx, r.group, r.final.err()); err != nil {
+	if err := agree(ctx, r, r.final.err()); err != nil {
 		return nil, err
 	}
 	if stopped {
@@ -172,7 +168,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	return r.reportBest(&event.Result{
-		Metrics: metricsOf(result.Final), Loss: lossOf(result), Steps: result.Steps, Workers: r.group.Size(),
+		Metrics: metricsOf(result.Final), Loss: lossOf(result), Steps: result.Steps, Workers: r.group.Size(), Left: leftOf(r),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
 		BLAS: r.blas, Plan: r.plan + r.switchesPlan(), Compress: r.training.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
 		Sparse: r.training.sparse.String(), SparseSteps: result.AsRows,

@@ -119,7 +119,7 @@ func serveKept(ctx context.Context, w *crew.Worker, all *collective.Group, o opt
 func among(ctx context.Context, f *Spec, w *crew.Worker, all *collective.Group) (workers *collective.Group, c combining, end func(), err error) {
 	if restarts(f) == 0 {
 		workers, c.served, err = WorkersOf(ctx, all)
-		c.worker = w
+		c.worker, c.survivors = w, newSurvivors(f, w)
 		return workers, c, func() { _ = workers.Close() }, err
 	}
 	c.served, c.worker = all, w
@@ -130,9 +130,9 @@ func among(ctx context.Context, f *Spec, w *crew.Worker, all *collective.Group) 
 }
 
 // shared returns what allocates gradients. Memory that is shared in a group ends with it, so
-// servers that may be lost get copies.
+// ranks of jobs that survive losses send copies.
 func shared(f *Spec, w *crew.Worker) func(n int) []float32 {
-	if restarts(f) > 0 {
+	if restarts(f) > 0 || survives(f) {
 		return nil
 	}
 	return w.Shared
@@ -140,6 +140,9 @@ func shared(f *Spec, w *crew.Worker) func(n int) []float32 {
 
 // endServers ends the servers. The job needs none that is lost by now.
 func endServers(ctx context.Context, r *rank) error {
+	if r.survivors != nil {
+		return nil // they have ended with their messages
+	}
 	err := EndServers(ctx, r.group, r.served)
 	if r.partners != nil && paramserver.IsServerLost(err, r.group.Size()) {
 		return nil

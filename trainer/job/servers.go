@@ -134,6 +134,11 @@ func WorkersOf(ctx context.Context, all *collective.Group) (workers, served *col
 
 // Serve is the work of a server of s, a rank of all, until the workers call EndServers.
 func Serve(ctx context.Context, s *Training, all *collective.Group) error {
+	return serve(ctx, s, all, nil)
+}
+
+// serve is Serve in a process that may survive the loss of workers.
+func serve(ctx context.Context, s *Training, all *collective.Group, left *survivors) error {
 	servers, _, err := WorkersOf(ctx, all)
 	if err != nil {
 		return err
@@ -141,5 +146,9 @@ func Serve(ctx context.Context, s *Training, all *collective.Group) error {
 	defer servers.Close()
 	b := cpu.New(cpu.Options{})
 	defer b.Close()
-	return paramserver.Serve(ctx, all, len(all.View().Ranks(collective.Worker)), b, s.optimizer)
+	k := paramserver.Keeper{Backend: b, Optimizer: s.optimizer}
+	if left != nil {
+		k.Regroup = left.regroup
+	}
+	return paramserver.ServeKept(ctx, all, len(all.View().Ranks(collective.Worker)), k)
 }

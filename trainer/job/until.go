@@ -53,9 +53,10 @@ func evaluationsOf(s *Training) trainer.Evaluations {
 }
 
 // shareReached gives all ranks of an asynchronous strategy what rank 0 knows: whether they
-// have ended because the target is reached.
+// have ended because the target is reached. Survivors make no more calls. Without this, the
+// others end as if they were asked to stop, which is no failure.
 func shareReached(ctx context.Context, r *rank, x trainer.Reached) (trainer.Reached, error) {
-	if r.training.Spec.Until == "" || !r.training.Spec.asynchronous() {
+	if r.training.Spec.Until == "" || !r.training.Spec.asynchronous() || r.survivors != nil {
 		return x, nil
 	}
 	words := []int64{int64(x.Step), int64(math.Float64bits(x.Metric.Value)), int64(x.Samples), int64(x.Sent), int64(x.Elapsed)}

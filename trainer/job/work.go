@@ -53,7 +53,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	w.Begin()
 	group, with, end, err := among(ctx, &s.Spec, w, all)
 	if err != nil {
-		return failed(w, all, err)
+		return failed(w, err)
 	}
 	defer end()
 	onGPU.Engines().TellWithout(w.Place.Local, stderr)
@@ -68,7 +68,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 		gpu: onGPU, gradients: shared(&s.Spec, w), finished: func() { level.Set(slog.LevelError) }, // do not warn that others leave
 	}
 	if err := r.run(ctx); err != nil {
-		return failed(w, all, err)
+		return failed(w, err)
 	}
 	return nil // without node.Leave: all ranks are done and end at the same time
 }
@@ -86,19 +86,20 @@ func workAsServer(ctx context.Context, w *crew.Worker, s *Training) error {
 		return err
 	}
 	w.Begin()
-	work := func() error { return Serve(ctx, s, all) }
 	if restarts(&s.Spec) > 0 {
-		work = func() error { return serveKept(ctx, w, all, s.optimizer) }
+		err = serveKept(ctx, w, all, s.optimizer)
+	} else {
+		err = serve(ctx, s, all, newSurvivors(&s.Spec, w))
 	}
-	if err := work(); err != nil {
-		return failed(w, all, err)
+	if err != nil {
+		return failed(w, err)
 	}
 	return nil
 }
 
 // failed reports which rank was lost, if err says so, and returns err.
-func failed(w *crew.Worker, all *collective.Group, err error) error {
-	crew.TellLost(w.Events, all.Rank(), err)
+func failed(w *crew.Worker, err error) error {
+	crew.TellLost(w.Events, w.Group().Rank(), err)
 	var broken *collective.RankError
 	if errors.As(err, &broken) {
 		w.DumpFlight()

@@ -34,16 +34,19 @@ type Crew struct {
 	// Restarts is how often, in all, servers of this machine that were killed by a signal are
 	// started again. If it is not 0, workers call Partner, and Regroup when they lose a server.
 	Restarts int
-	Cores    int                      // shared by the workers
-	Threads  int                      // least GOMAXPROCS of each worker
-	Place    cluster.Config           // of the first worker
-	Environ  func(local int) []string // more environment variables of each worker; may be nil
-	Network  *launch.Network          // has a node for each worker; nil: they use the network of this machine
-	Process  Process                  // this process
-	Args     []string                 // arguments of each worker, without the program's name
-	Kinds    event.Table              // kinds of events that package event does not have
-	Display  Display                  // shows the job
-	Signals  <-chan os.Signal         // the first asks the workers to stop, the second ends them; may be nil
+	// Survive says that workers can go on without others, except without the first of the job.
+	// One of them reports each loss as an event.Lost with Left.
+	Survive bool
+	Cores   int                      // shared by the workers
+	Threads int                      // least GOMAXPROCS of each worker
+	Place   cluster.Config           // of the first worker
+	Environ func(local int) []string // more environment variables of each worker; may be nil
+	Network *launch.Network          // has a node for each worker; nil: they use the network of this machine
+	Process Process                  // this process
+	Args    []string                 // arguments of each worker, without the program's name
+	Kinds   event.Table              // kinds of events that package event does not have
+	Display Display                  // shows the job
+	Signals <-chan os.Signal         // the first asks the workers to stop, the second ends them; may be nil
 
 	Command  string // the command line as a user would type it, for the list of jobs
 	Out      string // directory where the job saves, "" for none
@@ -69,7 +72,7 @@ func (c Crew) Launch(ctx context.Context) error {
 	c.Place.Cluster = cmp.Or(c.Place.Cluster, DefaultCluster)
 	l := &launcher{
 		Crew: c, exe: exe, show: c.Display, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
-		forced: make(chan struct{}), servers: servers{most: c.Restarts}, joining: newJoining(), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
+		forced: make(chan struct{}), expendable: expendable{servers: servers{most: c.Restarts}}, joining: newJoining(), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
 	}
 	defer l.stopTimers()
 	kept := &losses{Display: c.Display}
@@ -100,6 +103,11 @@ func (c Crew) Launch(ctx context.Context) error {
 		for _, line := range kept.lines(err) {
 			c.Display.Log("", []byte(line))
 		}
+		if err == nil {
+			for _, exit := range l.survivors.unnamed() {
+				c.Display.Log("", fmt.Appendf(nil, "warning: %v when its work was done", exit))
+			}
+		}
 		return err
 	case <-l.forced: // the workers are gone, and their last lines cannot be written
 		return &EndError{Signal: watch.End(), Begun: true}
@@ -116,8 +124,8 @@ type launcher struct {
 	listing *jobListing   // nil if the job is in no registry
 	forced  chan struct{} // closed forceTime after the second signal
 
-	servers servers
-	mu      sync.Mutex
+	expendable
+	mu sync.Mutex
 	joining
 	running  map[string]*launch.Process // by worker name; without those known to have ended
 	watchdog watchdog                   // nil before the first signal
@@ -130,6 +138,12 @@ type launcher struct {
 	watching *time.Timer                // calls checkProgress
 	over     bool                       // stopTimers was called
 	timers   []*time.Timer
+}
+
+// expendable is what a job may lose.
+type expendable struct {
+	servers   servers
+	survivors survivors
 }
 
 // onLine handles a line of a worker's stdout: an event, or text for the user.
@@ -149,6 +163,8 @@ func (l *launcher) onLine(local int, line []byte) {
 		l.onRegrouped(e)
 	case *event.Failed:
 		l.onFailed(name, *e)
+	case *event.Lost:
+		l.onLost(e)
 	case *event.Stopped:
 		l.mu.Lock()
 		l.stopped = true
@@ -160,6 +176,7 @@ func (l *launcher) onLine(local int, line []byte) {
 		l.mu.Unlock()
 		if view, ok := e.(*event.View); ok {
 			l.onView(view)
+			l.survivors.begin()
 			l.servers.regrouped(&event.Regrouped{}) // the first group is formed
 		}
 		l.show.Emit(e)
@@ -284,7 +301,11 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) erro
 	case o.Root == nil:
 		return &EndError{Err: err, Begun: true}
 	}
-	if failure, ok := l.failures[o.Root.Name]; ok {
+	failure, ok := l.failures[o.Root.Name]
+	if dead := l.blamed(failure); dead != nil {
+		err, o.Root, ok = &launch.ExitError{Exit: *dead}, dead, false
+	}
+	if ok {
 		return &EndError{Err: &WorkerError{o.Root.Name, failure}, Usage: failure.Code == usageCode, Begun: l.begun}
 	}
 	_, local, _ := strings.Cut(o.Root.Name, " ") // see name

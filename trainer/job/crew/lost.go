@@ -30,7 +30,11 @@ func (l *losses) Emit(e event.Event) {
 		l.Display.Emit(e)
 		return
 	}
-	if lost.Again { // if it is not started again, the job's error names it
+	switch {
+	case lost.Again: // if it is not started again, the job's error names it
+		return
+	case lost.Left > 0: // the job goes on
+		l.Display.Emit(e)
 		return
 	}
 	l.mu.Lock()

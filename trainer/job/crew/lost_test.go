@@ -30,9 +30,10 @@ func TestLossesAreReportedOnce(t *testing.T) {
 
 	other := &heard{}
 	(&losses{Display: other}).Emit(&event.Step{})
+	(&losses{Display: other}).Emit(&event.Lost{Left: 3})
 	Quiet(other).Emit(&event.Lost{})
 	Quiet(other).Emit(&event.Eval{})
-	require.Equal(t, []event.Event{&event.Step{}, &event.Eval{}}, other.events)
+	require.Equal(t, []event.Event{&event.Step{}, &event.Lost{Left: 3}, &event.Eval{}}, other.events)
 }
 
 // heard is a Display that records events.

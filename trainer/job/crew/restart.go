@@ -143,6 +143,9 @@ func (l *launcher) onRegrouped(e *event.Regrouped) {
 // afterExit starts servers again after the end of a process of this machine.
 func (l *launcher) afterExit(local int, exit launch.Exit) {
 	switch {
+	case l.Survive && local == 0 && !exit.Failed():
+		l.endRest()
+		return
 	case l.Restarts == 0:
 		return
 	case !l.isServer(local):

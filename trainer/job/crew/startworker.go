@@ -75,8 +75,11 @@ func (l *launcher) startWorker(local int) (*launch.Process, error) {
 		Stdout: func(line []byte) { l.onLine(local, line) },
 		Stderr: func(line []byte) { l.show.Log(name, line) },
 	}
-	if l.isServer(local) && l.Restarts > 0 {
+	switch {
+	case l.isServer(local) && l.Restarts > 0:
 		c.Spare = l.servers.spare
+	case l.Survive && !l.isServer(local) && local > 0:
+		c.Spare = l.survivors.spare
 	}
 	if l.Network != nil {
 		c = l.Network.Command(local, c)

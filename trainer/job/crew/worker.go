@@ -96,7 +96,7 @@ func (w *Worker) report(err error) error {
 		return nil // the workers decide; if they need servers, this one is started again
 	case early:
 		err = ErrEarly
-	case err == nil:
+	case err == nil, errors.Is(err, membership.ErrExpelled): // the others have reported its loss
 		return nil
 	case errors.Is(err, trainer.ErrStopped), asked && !w.training.Load():
 		return nil // the launcher passed the signal on, and reports it to the user

@@ -60,11 +60,19 @@ type Lost struct {
 	AfterMs float64 `json:"after_ms"` // since the survivor's call began
 	Error   string  `json:"error"`
 	Again   bool    `json:"again,omitempty"` // it is a server, and waits to be started again
+	Left    int     `json:"left,omitempty"`  // workers that go on without it; 0: it ends the job
 }
 
 // String returns one line for the user.
 func (e *Lost) String() string {
-	return fmt.Sprintf("rank %d lost rank %d (%s) in %s (%s) after %.1f ms: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.Phase, e.AfterMs, e.Error)
+	text := fmt.Sprintf("rank %d lost rank %d (%s) in %s (%s) after %.1f ms: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.Phase, e.AfterMs, e.Error)
+	switch e.Left {
+	case 0:
+		return text
+	case 1:
+		return text + "; 1 worker goes on"
+	}
+	return fmt.Sprintf("%s; %d workers go on", text, e.Left)
 }
 
 // Weights is written when a machine has its copy of the trained weights.
@@ -137,6 +145,7 @@ type Result struct {
 	BestValue        float64 `json:"best_value,omitempty"`
 	Steps            int     `json:"steps"`
 	Workers          int     `json:"workers"`
+	Left             int     `json:"left,omitempty"` // of Workers at the end; 0: all
 	Seconds          float64 `json:"seconds"`
 	SamplesPerSecond float64 `json:"samples_per_second"`
 	WeightsSHA256    string  `json:"weights_sha256"`

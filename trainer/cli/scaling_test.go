@@ -162,7 +162,7 @@ func TestBenchScalingUsageErrors(t *testing.T) {
 		{"--workers must be whole numbers separated by commas, not \"one\"", []string{"--workers", "one"}},
 		{"--trials must be from 1", []string{"--trials", "0"}},
 		{"--steps must be at least 1", []string{"--steps", "0"}},
-		{`for N servers, not "gossip"`, []string{"--system", "gossip"}},
+		{`for a quorum of Q gradients, not "gossip"`, []string{"--system", "gossip"}},
 		{"--system names allreduce twice", []string{"--system", "allreduce,allreduce"}},
 		{"--system ps-sync:0: the servers must be colocated or a number of processes", []string{"--system", "allreduce,ps-sync:0"}},
 		{"--hosts must be local or netns, not \"mars\"", []string{"--hosts", "mars"}},

@@ -32,16 +32,16 @@ func TestSimulate(t *testing.T) {
 
 func TestSimulateUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
-		"simulate takes only flags":           {"8"},
-		"--compute must be the time":          {"--link", "1gbit"},
-		"--compute must be real or emulate":   {"--compute", "fast"},
-		"--link must be the rate":             {"--compute", "emulate:1s"},
-		"--inner-steps must be at least 1":    {"--inner-steps", "0"},
-		"--from is empty":                     {"--from", ""},
-		"no such file":                        {"--from", filepath.Join(t.TempDir(), "none.json")},
-		"--workers must be from 1 to 4096":    {"--compute", "emulate:1s", "--link", "1gbit", "--workers", "4097"},
-		`for N servers, not "gossip"`:         {"--compute", "emulate:1s", "--link", "1gbit", "--system", "gossip"},
-		"the algorithm must be one of [ring ": {"--compute", "emulate:1s", "--link", "1gbit", "--system", "allreduce:shared"},
+		"simulate takes only flags":                 {"8"},
+		"--compute must be the time":                {"--link", "1gbit"},
+		"--compute must be real or emulate":         {"--compute", "fast"},
+		"--link must be the rate":                   {"--compute", "emulate:1s"},
+		"--inner-steps must be at least 1":          {"--inner-steps", "0"},
+		"--from is empty":                           {"--from", ""},
+		"no such file":                              {"--from", filepath.Join(t.TempDir(), "none.json")},
+		"--workers must be from 1 to 4096":          {"--compute", "emulate:1s", "--link", "1gbit", "--workers", "4097"},
+		`for a quorum of Q gradients, not "gossip"`: {"--compute", "emulate:1s", "--link", "1gbit", "--system", "gossip"},
+		"the algorithm must be one of [ring ":       {"--compute", "emulate:1s", "--link", "1gbit", "--system", "allreduce:shared"},
 	} {
 		code, stdout, stderr := result(append([]string{"simulate"}, args...)...)
 		require.Equal(t, 2, code, "%v: %s", args, stderr)

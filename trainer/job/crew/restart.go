@@ -23,6 +23,7 @@ type servers struct {
 	most  int // restarts after a failure
 	used  int
 	done  int             // workers that have ended without a failure
+	over  bool            // all workers of this machine have: start none, and end those that wait
 	group int             // number of the newest group
 	addr  string          // of a member of it; "" for group 0
 	ready bool            // it is formed
@@ -50,13 +51,12 @@ func (s *servers) place(c *cluster.Config) {
 	}
 }
 
-// started records the process of a server, and returns it if its group is no longer the
-// newest.
+// started records the process of a server, and returns it if no worker will join it.
 func (s *servers) started(local int, p *launch.Process) (stale []*launch.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.each[local].process = p
-	if s.each[local].group < s.group {
+	if s.each[local].group < s.group || s.over {
 		stale = append(stale, p)
 	}
 	return stale
@@ -89,7 +89,7 @@ func (s *servers) finished(workers int) []*launch.Process {
 	if s.done++; s.done < workers {
 		return nil
 	}
-	s.ready = true // start no more
+	s.over = true
 	return s.before(s.group + 1)
 }
 
@@ -123,7 +123,7 @@ func (s *servers) due() (locals []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for local, one := range s.each {
-		if !one.running && (one.group < s.group || !s.ready) {
+		if !one.running && !s.over && (one.group < s.group || !s.ready) {
 			one.running = true
 			locals = append(locals, local)
 		}

@@ -94,3 +94,18 @@ func TestServersEndWithTheWorkers(t *testing.T) {
 	s.ended(2)
 	require.Empty(t, s.dueNow())
 }
+
+// A server can end before its launcher hears that the group was formed, and is then being
+// started again when the last worker ends.
+func TestServerStartsAfterTheWorkersEnd(t *testing.T) {
+	s, p := &servers{most: 9}, new(launch.Process)
+	s.start(p, 2)
+	s.ended(2)
+	require.Equal(t, []int{2}, s.dueNow())
+	require.Empty(t, s.finished(1), "its process is not known yet")
+	s.regrouped(&event.Regrouped{Number: 1, Addr: "a:1"}) // late news
+	s.place(&cluster.Config{Cluster: "job", Local: 2})
+	require.Equal(t, []*launch.Process{p}, s.started(2, p))
+	s.ended(2)
+	require.Empty(t, s.dueNow())
+}

@@ -15,7 +15,7 @@ import (
 )
 
 // A worker that is stopped for good is lost when its heartbeats have been missing for long
-// enough, and the launcher ends it. One that is stopped at the end is ended, too.
+// enough, and the launcher ends it.
 func TestWorkerStopped(t *testing.T) {
 	collectivetest.Slow(t)
 	for _, transport := range []string{cluster.TransportAuto, cluster.TransportTCP} {

@@ -67,21 +67,28 @@ func (p *Partners) Close() error { return errors.Join(p.worker.node.Close(), p.n
 func (p *Partners) Regroup(ctx context.Context) (*collective.Group, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limit, ErrJoinTimeout)
 	defer cancel()
-	for patience := formTime; ; patience *= 2 {
+	for patience := formTime; ; {
 		g, err := p.form(ctx, patience)
 		if g != nil || ctx.Err() != nil || !errors.Is(err, errAgain) {
 			return g, joinTimedOut(err, p.limit)
 		}
+		if errors.Is(err, errSlow) {
+			patience *= 2
+		}
 	}
 }
 
-// formTime is how long the first attempt to form a group may take. Each further attempt may
-// take twice as long. If a server is lost meanwhile, the processes would otherwise wait
-// until gossip gives it up, which takes longer.
+// formTime is how long an attempt to form a group may take. After one that took longer, the
+// next may take twice as long. If a server is lost meanwhile, the processes would otherwise
+// wait until gossip gives it up, which takes longer.
 const formTime = 2 * time.Second
 
-// errAgain says that a group was not formed, and that the next may be.
-var errAgain = errors.New("the group was not formed")
+var (
+	// errAgain says that a group was not formed, and that the next may be.
+	errAgain = errors.New("the group was not formed")
+	// errSlow is an errAgain because of the time that it took.
+	errSlow = fmt.Errorf("%w in time", errAgain)
+)
 
 // form forms the group of the next number.
 func (p *Partners) form(ctx context.Context, patience time.Duration) (*collective.Group, error) {
@@ -143,6 +150,7 @@ const (
 	forming int64 = iota
 	hasFormed
 	hasFailed
+	wasSlow
 )
 
 // compareTime is how often workers compare how far they are, so that they notice the loss
@@ -150,8 +158,8 @@ const (
 const compareTime = 100 * time.Millisecond
 
 // await waits until all workers have formed a group. formed receives the outcome of this
-// one. The error matches errAgain if a worker has failed, unless it always would, or has lost
-// its patience.
+// one. The error matches errAgain if a worker has failed, unless it always would, and errSlow if
+// one has lost its patience.
 func (p *Partners) await(ctx context.Context, formed <-chan error, patience time.Duration) error {
 	late := time.After(patience)
 	ticker := time.NewTicker(compareTime)
@@ -169,7 +177,7 @@ func (p *Partners) await(ctx context.Context, formed <-chan error, patience time
 					mine[0] = hasFailed
 				}
 			case <-late:
-				mine[0] = hasFailed
+				mine[0] = wasSlow
 			case <-ticker.C:
 			}
 		}
@@ -177,6 +185,8 @@ func (p *Partners) await(ctx context.Context, formed <-chan error, patience time
 			return fmt.Errorf("waiting for servers to be started again: %w", err)
 		}
 		switch {
+		case slices.Max(all) == wasSlow:
+			return errSlow
 		case slices.Max(all) == hasFailed:
 			return errAgain
 		case slices.Min(all) == hasFormed:

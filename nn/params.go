@@ -48,8 +48,8 @@ func (p *Params) Statistic() *Param {
 	return nil
 }
 
-// Untouch empties Touched of every parameter. Only who has set Grads to 0 may call it.
-// Without a call, sets grow.
+// Untouch empties Touched of every parameter. Call it only after setting Grads to 0.
+// Until then, the sets only grow.
 func (p *Params) Untouch() {
 	for _, q := range p.List {
 		if q.Touched != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/paramserver"
 )
 
-// survives reports whether a training goes on without a worker that is killed or stopped: its
+// survives reports whether a training continues without a worker that is killed or stopped: its
 // servers do not wait for all workers, and are processes of their own.
 func survives(f *Spec) bool {
 	return f.asynchronous() && f.ServerProcesses() > 0 && f.Place.Transport != crew.TransportInProcess
 }
 
-// survivors is what a process of such a training needs to go on. All its processes are on one
+// survivors is what a process of such a training needs to continue. All its processes are on one
 // machine.
 type survivors struct {
 	spec   *Spec
@@ -37,7 +37,7 @@ func (s *survivors) regroup(ctx context.Context, _ error) (*collective.Group, er
 	return s.worker.Survive(ctx, s.spec.Place.JoinTimeout)
 }
 
-// lost hears of a worker that the others go on without.
+// lost hears of a worker that the others continue without.
 func (s *survivors) lost(lost *collective.RankError, left int) {
 	s.left.Store(int64(left))
 	if s.tells {

@@ -72,7 +72,7 @@ func survived(t *testing.T, s sharedSpec, h *heard, err error, workers ...int) {
 	require.NotContains(t, h.said(), "killed", "the event names it")
 }
 
-// A training whose servers do not wait for all workers goes on without one that is killed,
+// A training whose servers do not wait for all workers continues without one that is killed,
 // whatever carries its messages.
 func TestWorkerKilled(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")

@@ -24,7 +24,7 @@ import (
 // unless it was stopped.
 //
 // All workers end with the same values. If a rank fails, the others get an error that names
-// it. With Servers.Group and Servers.Regroup, they go on without a worker that is lost, see
+// it. With Servers.Group and Servers.Regroup, they continue without a worker that is lost, see
 // Servers.
 type Async struct {
 	sync     *Sync

@@ -14,7 +14,7 @@
 // Servers are processes of their own, which call [Serve], or they are among the workers. A
 // server process that is killed can be started again: see [ServeKept].
 //
-// Async can go on without workers that are lost, if servers are processes of their own. A
+// Async can continue without workers that are lost, if servers are processes of their own. A
 // loss breaks the group on all ranks, in the middle of any message. The ranks that are left
 // form the next group ([Servers].Regroup) and forget the lost worker: a quorum larger than the
 // number of workers becomes that number, and gradients that have arrived are applied. Servers

@@ -21,7 +21,7 @@ type posts struct {
 	done   sync.WaitGroup
 }
 
-// A survival says how a job goes on without a worker. The zero value says that it does not.
+// A survival says how a job continues without a worker. The zero value says that it does not.
 type survival struct {
 	regroup func(ctx context.Context, cause error) (*collective.Group, error)
 	lost    func(lost *collective.RankError, left int) // hears of each lost worker; may be nil
@@ -107,7 +107,7 @@ func (s *posts) next(ctx context.Context, p *post) (*post, error) {
 	return newLaterPost(m, g, s.most(), origin), nil
 }
 
-// spares reports whether the job goes on although the group of p broke: it lost a worker that
+// spares reports whether the job continues although the group of p broke: it lost a worker that
 // is not worker 0, which evaluates and saves. A rank that fails with an error of its own is not
 // lost: the others would fail, too.
 func (s *posts) spares(p *post) bool {
@@ -127,7 +127,7 @@ func lostIn(p *post) *collective.RankError {
 }
 
 // missing returns the losses between the group of p and a later one, in ranks of the first
-// group. It is an error if the job cannot go on without one of them.
+// group. It is an error if the job cannot continue without one of them.
 func (s *posts) missing(p *post, origin []int) (lost []*collective.RankError, err error) {
 	v := p.group.View()
 	for rank, was := range p.origin {

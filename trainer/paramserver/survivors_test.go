@@ -204,7 +204,7 @@ func (m *lossy) train(t *testing.T, workers, servers, limit int, p Policy, die f
 	return ranks
 }
 
-// Training goes on without the workers that are lost, whenever that is, and ends with the usual
+// Training continues without the workers that are lost, whenever that is, and ends with the usual
 // number of updates and the same values on all that are left. A gradient is applied once.
 func TestSurvivors(t *testing.T) {
 	const workers, limit = 4, 40

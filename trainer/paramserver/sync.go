@@ -64,7 +64,7 @@ type Servers struct {
 	// worker. Regroup is called in another goroutine. If worker 0 or a server is lost, training
 	// ends.
 	Regroup func(ctx context.Context, cause error) (*collective.Group, error)
-	// Lost, if not nil, hears of each worker that Async goes on without, by its rank in
+	// Lost, if not nil, hears of each worker that Async continues without, by its rank in
 	// Group, and of how many workers are left. It is called in another goroutine.
 	Lost func(lost *collective.RankError, left int)
 }

@@ -20,7 +20,7 @@
 //
 // If a job has servers, a lost one need not end it: its launcher starts it again
 // (restart.go), and the workers form a new group with it ([Partners], regroup.go). Nor need a
-// lost worker, if the others can go on without it (survivors.go).
+// lost worker, if the others can continue without it (survivors.go).
 //
 // Nothing here exits, logs or prints, except to a [Display] and to the writers that
 // it is given.

@@ -34,7 +34,7 @@ type Crew struct {
 	// Restarts is how often, in all, servers of this machine that were killed by a signal are
 	// started again. If it is not 0, workers call Partner, and Regroup when they lose a server.
 	Restarts int
-	// Survive says that workers can go on without others, except without the first of the job.
+	// Survive says that workers can continue without others, but not without the first of the job.
 	// One of them reports each loss as an event.Lost with Left.
 	Survive bool
 	Cores   int                      // shared by the workers

@@ -33,7 +33,7 @@ func (l *losses) Emit(e event.Event) {
 	switch {
 	case lost.Again: // if it is not started again, the job's error names it
 		return
-	case lost.Left > 0: // the job goes on
+	case lost.Left > 0: // the job continues
 		l.Display.Emit(e)
 		return
 	}

@@ -31,7 +31,7 @@ func (s *survivors) begin() {
 }
 
 // spare reports whether the job may survive the failure of a worker: a signal killed it. If the
-// others cannot go on, they fail.
+// others cannot continue, they fail.
 func (s *survivors) spare(exit launch.Exit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (l *launcher) endRest() {
 	}))
 }
 
-// TellSurvived emits an event.Lost for a worker that the others go on without.
+// TellSurvived emits an event.Lost for a worker that the others continue without.
 func TellSurvived(to event.Sink, self int, lost *collective.RankError, left int) {
 	e := lossOf(self, lost)
 	e.Left = left

@@ -60,7 +60,7 @@ type Lost struct {
 	AfterMs float64 `json:"after_ms"` // since the survivor's call began
 	Error   string  `json:"error"`
 	Again   bool    `json:"again,omitempty"` // it is a server, and waits to be started again
-	Left    int     `json:"left,omitempty"`  // workers that go on without it; 0: it ends the job
+	Left    int     `json:"left,omitempty"`  // workers that continue without it; 0: it ends the job
 }
 
 // String returns one line for the user.
@@ -70,9 +70,9 @@ func (e *Lost) String() string {
 	case 0:
 		return text
 	case 1:
-		return text + "; 1 worker goes on"
+		return text + "; 1 worker continues"
 	}
-	return fmt.Sprintf("%s; %d workers go on", text, e.Left)
+	return fmt.Sprintf("%s; %d workers continue", text, e.Left)
 }
 
 // Weights is written when a machine has its copy of the trained weights.

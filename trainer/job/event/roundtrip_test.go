@@ -95,9 +95,9 @@ func TestLinesForTheUser(t *testing.T) {
 	lost := &Lost{Rank: 1, Node: "b/0", SeenBy: 2, Op: "allreduce", Phase: "reduce-scatter", AfterMs: 12.345, Error: "connection reset"}
 	require.Equal(t, "rank 2 lost rank 1 (b/0) in allreduce (reduce-scatter) after 12.3 ms: connection reset", lost.String())
 	lost.Left = 3
-	require.Equal(t, "rank 2 lost rank 1 (b/0) in allreduce (reduce-scatter) after 12.3 ms: connection reset; 3 workers go on", lost.String())
+	require.Equal(t, "rank 2 lost rank 1 (b/0) in allreduce (reduce-scatter) after 12.3 ms: connection reset; 3 workers continue", lost.String())
 	lost.Left = 1
-	require.Equal(t, "rank 2 lost rank 1 (b/0) in allreduce (reduce-scatter) after 12.3 ms: connection reset; 1 worker goes on", lost.String())
+	require.Equal(t, "rank 2 lost rank 1 (b/0) in allreduce (reduce-scatter) after 12.3 ms: connection reset; 1 worker continues", lost.String())
 	retry := &SaveRetry{Path: "out/step-5", Step: 5, Error: "no space left", Until: time.Date(2026, 1, 2, 13, 4, 5, 0, time.UTC)}
 	require.Equal(t, "no space left; retrying until 13:04:05: free some space, or interrupt twice to give up", retry.String())
 	require.Equal(t, "allreduce algorithms: as ringtrain tune measured for 7 sizes, from /c/t.json", (&Tuned{Path: "/c/t.json", Sizes: 7}).String())

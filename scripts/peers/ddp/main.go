@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -57,32 +56,8 @@ func main() {
 }
 
 func exit(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("ddp", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	csvFile := flags.String("csv", "", "`file` for all runs")
-	least := flags.Float64("require", 0, "minimum `ratio` of ringtrain's speed to each peer's")
-	notes := rounds.Notes(flags)
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil || flags.NArg() != 1 {
-		fmt.Fprintln(stderr, "usage: ddp [-csv FILE] [-require RATIO] [-note TEXT]... DIR")
-		return 2
-	}
-	runs, err := readAll(os.DirFS(flags.Arg(0)))
-	if err != nil {
-		err = fmt.Errorf("%s: %w", flags.Arg(0), err)
-	}
-	if err == nil && *csvFile != "" {
-		err = writeCSV(*csvFile, runs)
-	}
-	if err == nil {
-		err = write(stdout, runs, *least, *notes)
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "ddp: %v\n", err)
-		return 1
-	}
-	return 0
+	c := rounds.Command[run]{Name: "ddp", Peer: "each peer's", Read: readAll, WriteCSV: writeCSV, Write: write}
+	return c.Exit(args, stdout, stderr)
 }
 
 // readAll reads all files of a directory, in the order of the table.

@@ -8,9 +8,6 @@
 package main
 
 import (
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
 
@@ -22,30 +19,6 @@ func main() {
 }
 
 func exit(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("ner", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	csvFile := flags.String("csv", "", "`file` for all runs")
-	least := flags.Float64("require", 0, "minimum `ratio` of ringtrain's speed to spaCy's")
-	notes := rounds.Notes(flags)
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil || flags.NArg() != 1 {
-		fmt.Fprintln(stderr, "usage: ner [-csv FILE] [-require RATIO] [-note TEXT]... DIR")
-		return 2
-	}
-	runs, err := readAll(os.DirFS(flags.Arg(0)))
-	if err != nil {
-		err = fmt.Errorf("%s: %w", flags.Arg(0), err)
-	}
-	if err == nil && *csvFile != "" {
-		err = writeCSV(*csvFile, runs)
-	}
-	if err == nil {
-		err = write(stdout, runs, *least, *notes)
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "ner: %v\n", err)
-		return 1
-	}
-	return 0
+	c := rounds.Command[run]{Name: "ner", Peer: "spaCy's", Read: readAll, WriteCSV: writeCSV, Write: write}
+	return c.Exit(args, stdout, stderr)
 }

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -42,7 +41,7 @@ func TestPSAsync(t *testing.T) {
 				require.Len(t, stale, 1)
 				require.GreaterOrEqual(t, stale[0].Gradients, 12)
 				require.NotEmpty(t, stale[0].Histogram)
-				require.Zero(t, h.count("lost"), h.said())
+				require.Zero(t, h.count("peer_lost"), h.said())
 				samples := 0
 				for _, e := range eventsOf[*event.Step](h) {
 					samples += e.Samples
@@ -100,31 +99,11 @@ func TestPSAsyncResume(t *testing.T) {
 func TestPSAsyncStop(t *testing.T) {
 	for _, transport := range []string{crew.TransportInProcess, cluster.TransportAuto} {
 		s, _ := newShared(t)
-		s.Strategy, s.Servers, s.Transport, s.Steps = psAsync, "2", transport, 1_000_000
+		s.Strategy, s.Servers, s.Transport = psAsync, "2", transport
 		s.Dir = filepath.Join(t.TempDir(), "run")
-		signals := make(chan os.Signal, 1)
-		once := make(chan struct{}, 1)
-		h := &heard{on: func(e event.Event) {
-			if step, ok := e.(*event.Step); ok && step.Step >= 5 {
-				select {
-				case once <- struct{}{}:
-					signals <- os.Interrupt
-				default:
-				}
-			}
-		}}
-		o := s.share(t, h)
-		o.Signals = signals
-		_, err := runError(t, t.Context(), s.spec(), o)
-		var end *crew.EndError
-		require.ErrorAs(t, err, &end)
-		require.Equal(t, os.Interrupt, end.Signal)
-		require.NoError(t, end.Err, h.said())
-		stopped := eventsOf[*event.Stopped](h)
-		require.Len(t, stopped, 1)
-		require.Zero(t, h.count("lost"), h.said())
-		step, _ := Newest(s.Dir, "")
-		require.Equal(t, stopped[0].Steps, step)
+		steps := testStops(t, s)
+		saved, _ := Newest(s.Dir, "")
+		require.Equal(t, steps, saved)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +52,17 @@ func afterStep(step int, do func()) func(event.Event) {
 	return func(e event.Event) {
 		if s, ok := e.(*event.Step); ok && s.Step == step {
 			do()
+		}
+	}
+}
+
+// fromStep is afterStep for strategies that do not report every step: it calls do once, after
+// that step or the first later one that is reported.
+func fromStep(step int, do func()) func(event.Event) {
+	var once sync.Once
+	return func(e event.Event) {
+		if s, ok := e.(*event.Step); ok && s.Step >= step {
+			once.Do(do)
 		}
 	}
 }

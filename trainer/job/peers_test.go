@@ -1,10 +1,8 @@
 package job
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,7 +40,7 @@ func TestPSPeers(t *testing.T) {
 				stale := eventsOf[*event.Staleness](h)
 				require.Len(t, stale, 1)
 				require.Equal(t, 6*2*2, stale[0].Gradients, "each step of each worker, for each owner")
-				require.Zero(t, h.count("lost"), h.said())
+				require.Zero(t, h.count("peer_lost"), h.said())
 				samples := 0
 				for _, e := range eventsOf[*event.Step](h) {
 					samples += e.Samples
@@ -88,22 +86,11 @@ func TestPSPeersResume(t *testing.T) {
 func TestPSPeersStop(t *testing.T) {
 	for _, transport := range []string{crew.TransportInProcess, cluster.TransportAuto} {
 		s, _ := newShared(t)
-		s.Strategy, s.Transport, s.Steps = psPeers, transport, 1_000_000
+		s.Strategy, s.Transport = psPeers, transport
 		s.Dir = filepath.Join(t.TempDir(), "run")
-		signals := make(chan os.Signal, 1)
-		h := &heard{on: afterStep(5, func() { signals <- os.Interrupt })}
-		o := s.share(t, h)
-		o.Signals = signals
-		_, err := runError(t, t.Context(), s.spec(), o)
-		var end *crew.EndError
-		require.ErrorAs(t, err, &end)
-		require.Equal(t, os.Interrupt, end.Signal)
-		require.NoError(t, end.Err, h.said())
-		stopped := eventsOf[*event.Stopped](h)
-		require.Len(t, stopped, 1)
-		require.Zero(t, h.count("lost"), h.said())
-		step, _ := Newest(s.Dir, "")
-		require.Equal(t, stopped[0].Steps, step)
+		steps := testStops(t, s)
+		saved, _ := Newest(s.Dir, "")
+		require.Equal(t, steps, saved)
 	}
 }
 
@@ -111,22 +98,7 @@ func TestPSPeersStop(t *testing.T) {
 func TestPSPeersWorkerKilled(t *testing.T) {
 	s, _ := newShared(t)
 	s.Strategy, s.Workers, s.Steps = psPeers, 3, 1_000_000
-	var killed time.Time
-	h := &heard{on: afterStep(5, func() {
-		killed = time.Now()
-		killProcess(t, pidOf(2))
-	})}
-	o := s.share(t, h)
-	o.Verbatim = true
-	_, err := runError(t, t.Context(), s.spec(), o)
-	require.WithinDuration(t, killed, time.Now(), 10*time.Second)
-	require.ErrorContains(t, err, "worker 2 (pid ")
-	seen := map[int]bool{}
-	for _, e := range eventsOf[*event.Lost](h) {
-		require.Equal(t, 2, e.Rank)
-		seen[e.SeenBy] = true
-	}
-	require.Equal(t, map[int]bool{0: true, 1: true}, seen, h.said())
+	testKilled(t, s, 2, "worker 2 (pid ", 0, 1)
 }
 
 func TestPSPeersRefused(t *testing.T) {

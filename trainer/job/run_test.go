@@ -226,7 +226,7 @@ func TestCancelledRun(t *testing.T) {
 	require.ErrorIs(t, err, gone)
 	require.Zero(t, h.count("result"))
 	require.Zero(t, h.count("weights"))
-	require.Zero(t, h.count("lost"), "no rank is lost")
+	require.Zero(t, h.count("peer_lost"), "no rank is lost")
 	step, _ := Newest(f.Saving.Dir)
 	require.Equal(t, 2, step, "earlier checkpoints stay")
 	require.NoFileExists(t, filepath.Join(f.Saving.Dir, launch.LockName))

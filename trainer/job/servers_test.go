@@ -1,8 +1,10 @@
 package job
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,7 +42,7 @@ func TestServers(t *testing.T) {
 				require.Equal(t, plan, got.Plan)
 				require.Equal(t, 2, got.Workers)
 				require.Len(t, eventsOf[*event.View](h)[0].Members, 2)
-				require.Zero(t, h.count("lost"), h.said())
+				require.Zero(t, h.count("peer_lost"), h.said())
 			})
 		}
 	}
@@ -69,19 +71,27 @@ func TestServersResume(t *testing.T) {
 func TestServersStop(t *testing.T) {
 	for _, transport := range []string{crew.TransportInProcess, cluster.TransportAuto} {
 		s, _ := newShared(t)
-		s.Servers, s.Transport, s.Steps = "2", transport, 1_000_000
-		signals := make(chan os.Signal, 1)
-		h := &heard{on: afterStep(5, func() { signals <- os.Interrupt })}
-		o := s.share(t, h)
-		o.Signals = signals
-		_, err := runError(t, t.Context(), s.spec(), o)
-		var end *crew.EndError
-		require.ErrorAs(t, err, &end)
-		require.Equal(t, os.Interrupt, end.Signal)
-		require.NoError(t, end.Err, h.said())
-		require.Len(t, eventsOf[*event.Stopped](h), 1)
-		require.Zero(t, h.count("lost"), h.said())
+		s.Servers, s.Transport = "2", transport
+		testStops(t, s)
 	}
+}
+
+// testStops asks a job to stop after five steps, and returns after how many it did.
+func testStops(t *testing.T, s sharedSpec) (steps int) {
+	s.Steps = 1_000_000
+	signals := make(chan os.Signal, 1)
+	h := &heard{on: fromStep(5, func() { signals <- os.Interrupt })}
+	o := s.share(t, h)
+	o.Signals = signals
+	_, err := runError(t, t.Context(), s.spec(), o)
+	var end *crew.EndError
+	require.ErrorAs(t, err, &end)
+	require.Equal(t, os.Interrupt, end.Signal)
+	require.NoError(t, end.Err, h.said())
+	stopped := eventsOf[*event.Stopped](h)
+	require.Len(t, stopped, 1)
+	require.Zero(t, h.count("peer_lost"), h.said())
+	return stopped[0].Steps
 }
 
 // A server process that is killed, and may not be started again, ends the job. Both workers and
@@ -94,26 +104,30 @@ func TestServerKilled(t *testing.T) {
 
 // testServerKilled kills the last of two servers of a training with two workers.
 func testServerKilled(t *testing.T, s sharedSpec) {
+	testKilled(t, s, 3, "server 3 (pid ", 0, 1, 2)
+}
+
+// testKilled kills a process after five steps. The job's error names it, and the other ranks
+// report it.
+func testKilled(t *testing.T, s sharedSpec, local int, named string, others ...int) {
 	var killed time.Time
-	h := &heard{on: func(e event.Event) {
-		if step, ok := e.(*event.Step); ok && step.Step >= 5 && killed.IsZero() {
-			pid := pidOf(3)
-			require.NotZero(t, pid)
-			killed = time.Now()
-			killProcess(t, pid)
-		}
-	}}
+	h := &heard{on: fromStep(5, func() {
+		pid := pidOf(local)
+		require.NotZero(t, pid)
+		killed = time.Now()
+		killProcess(t, pid)
+	})}
 	o := s.share(t, h)
 	o.Verbatim = true
 	_, err := runError(t, t.Context(), s.spec(), o)
 	require.WithinDuration(t, killed, time.Now(), 10*time.Second)
-	require.ErrorContains(t, err, "server 3 (pid ")
+	require.ErrorContains(t, err, named)
 	seen := map[int]bool{}
 	for _, e := range eventsOf[*event.Lost](h) {
-		require.Equal(t, 3, e.Rank)
+		require.Equal(t, local, e.Rank)
 		seen[e.SeenBy] = true
 	}
-	require.Equal(t, map[int]bool{0: true, 1: true, 2: true}, seen, h.said())
+	require.ElementsMatch(t, others, slices.Collect(maps.Keys(seen)), h.said())
 }
 
 func TestServersRefused(t *testing.T) {

@@ -33,7 +33,7 @@ func TestSwitch(t *testing.T) {
 				require.Equal(t, want.WeightsSHA256, got.WeightsSHA256)
 				require.Equal(t, 6, got.Steps)
 				require.Equal(t, 6, h.count("step"))
-				require.Zero(t, h.count("lost"), h.said())
+				require.Zero(t, h.count("peer_lost"), h.said())
 				f := s.spec()
 				made := eventsOf[*event.Switched](h)
 				if c.plan == "7:ps-sync" {
@@ -99,7 +99,7 @@ func TestSwitchStop(t *testing.T) {
 		require.ErrorAs(t, err, &end)
 		require.NoError(t, end.Err, h.said())
 		require.Len(t, eventsOf[*event.Stopped](h), 1)
-		require.Zero(t, h.count("lost"), h.said())
+		require.Zero(t, h.count("peer_lost"), h.said())
 	}
 }
 

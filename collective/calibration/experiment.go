@@ -10,7 +10,7 @@ type experiment struct {
 	bytes   int
 	inPlace bool
 	runs    int     // of each way that count; one more warms up
-	calls   int     // of a run, one after the other; 0 is 1
+	calls   int     // of a run, whose times are added; 0 is 1
 	refine  bool    // only with more time
 	gain    float64 // what a way may take at most, of the time of the first, to be chosen; 0 is usualGain
 	// ways returns the choices to compare, given those made so far. The first is taken
@@ -25,8 +25,8 @@ var experiments = [...]experiment{
 	{bytes: 256 * kib, inPlace: true, runs: 9, ways: steps},
 	{bytes: 256 * kib, runs: 9, ways: stringMoves(2*kib, 0)},
 	{bytes: 16 * kib, runs: 21, calls: 8, ways: ifStrings(stringMoves(2*kib, 32*kib))},
-	{bytes: 4 * kib, runs: 21, calls: 8, gain: smallGain, ways: smalls(8*kib, 2*kib)},
-	{bytes: 8 * kib, runs: 21, calls: 8, gain: smallGain, ways: ifSmall(8*kib, smalls(8*kib, 4*kib))},
+	{bytes: 4 * kib, runs: 21, calls: 8, ways: smalls(8*kib, 2*kib)},
+	{bytes: 8 * kib, runs: 21, calls: 8, ways: ifSmall(8*kib, smalls(8*kib, 4*kib))},
 	{bytes: 16 * kib, runs: 21, calls: 8, gain: smallGain, ways: ifSmall(8*kib, smalls(8*kib, 16*kib))},
 	{bytes: mib, runs: 7, ways: chunks},
 	{bytes: 4 * mib, runs: 7, gain: readGain, ways: readsFrom(4 * mib)},

@@ -14,7 +14,8 @@ const (
 
 const (
 	usualGain = .95 // of the time of the preferred way: what a different way may take at most
-	// smallGain is usualGain for trials of several calls, whose times vary by 1 %.
+	// smallGain is usualGain for showing more with the call itself: trials of several calls
+	// vary by 1 %.
 	smallGain = .985
 	// readGain is usualGain for reading through the kernel. Where trials found reading
 	// faster, programs have still taken up to 1.7 times as long as with copying.
@@ -28,7 +29,7 @@ const (
 // A Trial is one or more calls to measure: AllReduces of float32 sums.
 type Trial struct {
 	Bytes   int
-	Calls   int  // one after the other: a small call is over before its time can be compared
+	Calls   int  // times to add, because that of one small call varies too much
 	InPlace bool // the vectors lie in memory that all ranks share
 	Choices Choices
 }

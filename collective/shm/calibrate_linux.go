@@ -170,24 +170,30 @@ func (m *meter) Measure(trial calibration.Trial) (r calibration.Measurement, err
 	if err != nil {
 		return r, err
 	}
+	warm := 0
+	if trial.Bytes <= warmBytes {
+		warm = 1
+	}
 	var began threadTime
-	for call := range 2 {
-		if call == 0 && trial.Bytes > warmBytes {
-			continue
-		}
+	var took time.Duration
+	for call := range warm + max(1, trial.Calls) {
 		clear(vector)
 		if err := m.barrier(); err != nil {
 			return r, err
 		}
-		began = threadNow()
-		for range max(1, trial.Calls) {
-			if err := t.AllReduce(m.operation(collective.KindAllReduce, v, v)); err != nil {
-				return r, err
-			}
+		if call == warm {
+			began = threadNow()
+		}
+		start := time.Now()
+		if err := t.AllReduce(m.operation(collective.KindAllReduce, v, v)); err != nil {
+			return r, err
+		}
+		if call >= warm {
+			took += time.Since(start)
 		}
 	}
-	took, disturbed := time.Since(began.wall), int64(0)
-	if disturbs(began.offCore(), took) {
+	disturbed := int64(0)
+	if disturbs(began.offCore(), time.Since(began.wall)) {
 		disturbed = 1
 	}
 	all, err := m.share(int64(took), int64(time.Since(m.began)), disturbed, m.core())

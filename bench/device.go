@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/fold"
 )
 
 // A Device is memory that the host cannot reach, such as a GPU's. Its methods and the
@@ -43,20 +44,8 @@ func (s *Spec) move(dst, src collective.Vector) error {
 	case s.Device != nil:
 		return s.Device.Copy(dst, src)
 	}
-	copyCached(host(dst), host(src))
+	fold.Copy(host(dst), host(src)) // as layers write gradients
 	return nil
-}
-
-// mostCached is less than the megabyte from which the runtime's copy stores past the caches.
-const mostCached = 256 << 10
-
-// copyCached copies src to dst as layers write gradients and memcpy copies: what was stored
-// last is in the caches.
-func copyCached(dst, src []byte) {
-	for len(src) > 0 {
-		n := copy(dst, src[:min(mostCached, len(src))])
-		dst, src = dst[n:], src[n:]
-	}
 }
 
 // ready clears the memory for results and fills in the input of an iteration.

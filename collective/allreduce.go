@@ -3,6 +3,7 @@ package collective
 import (
 	"math"
 
+	"github.com/ringtrain/ringtrain/collective/fold"
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
@@ -18,7 +19,7 @@ func (e *executor) allReduce(o *Operation) error {
 	}
 	h.Call.Method = uint8(plan.Method)
 	if !dst.same(&src) {
-		copy(dst.bytes(), src.bytes())
+		fold.Copy(dst.bytes(), src.bytes())
 	}
 	if e.size == 1 {
 		return nil

@@ -1,9 +1,11 @@
 package collective
 
 import (
+	"bytes"
 	"context"
 	"time"
 
+	"github.com/ringtrain/ringtrain/collective/fold"
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
@@ -18,6 +20,7 @@ type linkMeter struct {
 	out, in []byte
 	vector  []float32
 	source  []float32 // of the vector
+	sum     []float32 // of the vectors of all ranks
 }
 
 // newLinkMeter makes the engine's calls those of linkGroup, until end.
@@ -151,26 +154,29 @@ func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
 	return true, nil
 }
 
-// timed makes a call whose vector has just been written from other memory, as in training.
-// It returns the time that it took on the slowest rank, and the time since rank 0 began.
-func (m *linkMeter) timed(bytes int) (took, elapsed time.Duration, err error) {
-	if len(m.vector) < bytes/4 {
-		m.vector, m.source = make([]float32, bytes/4), make([]float32, bytes/4)
+// timed makes a call as training does: the vector has just been written from other memory, and
+// a rank that is done reads the result while others may still need its core. It returns the
+// time that the call took on the slowest rank, and the time since rank 0 began.
+func (m *linkMeter) timed(size int) (took, elapsed time.Duration, err error) {
+	if len(m.vector) < size/4 {
+		m.vector, m.source, m.sum = make([]float32, size/4), make([]float32, size/4), make([]float32, size/4)
 		for i := range m.source { // otherwise all of it would be the same page of zeros, in a cache
-			m.source[i] = 1
+			m.source[i], m.sum[i] = 1, float32(m.e.size)
 		}
 	}
-	v := m.vector[:bytes/4]
-	copy(v, m.source)
+	v, source, sum := Of(m.vector[:size/4]), Of(m.source[:size/4]), Of(m.sum[:size/4])
+	fold.Copy(v.bytes(), source.bytes())
 	m.seq++
 	if err := m.call(&Operation{Header: Header{Seq: m.seq, Call: Call{Kind: KindBarrier}}, Dst: Vector{device: -1}, Src: Vector{device: -1}}); err != nil {
 		return 0, 0, err
 	}
 	began := time.Now()
-	if err := m.reduce(Of(v), Sum); err != nil {
+	if err := m.reduce(v, Sum); err != nil {
 		return 0, 0, err
 	}
-	return m.slowest(time.Since(began))
+	took = time.Since(began)
+	_ = bytes.Equal(v.bytes(), sum.bytes()) // equal, so this reads all
+	return m.slowest(took)
 }
 
 // slowest returns the longest time of any rank, and the time since rank 0 began.

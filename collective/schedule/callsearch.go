@@ -134,9 +134,11 @@ const MostSamples = 10
 // Limits of what a byte beyond the largest sample costs. Outside of them, one of the two
 // largest samples was disturbed. Bytes beyond the caches cost more than others.
 const (
-	leastShared = .8  // of what a byte of the largest sample costs, in shared memory
-	leastLinked = .5  // of what the links need for a byte
-	mostSlope   = 1.2 // of what a byte of the largest sample costs
+	leastShared = .8       // of what a byte of the largest sample costs, in shared memory
+	leastLinked = .5       // of what the links need for a byte
+	mostSlope   = 1.2      // of what a byte of the largest sample costs
+	mostSpilled = 1        // the same, in shared memory, if that sample did not fit into caches:
+	spilled     = 32 << 20 // if the vectors of all ranks had this many bytes together
 )
 
 // expect returns how long a call of the given number of bytes takes, in nanoseconds,
@@ -155,12 +157,15 @@ func (s *Situation) expect(bytes float64) (float64, bool) {
 	slope := float64(b.Took-a.Took) / float64(b.Bytes-a.Bytes)
 	if bytes > float64(b.Bytes) {
 		whole := float64(b.Took) / float64(b.Bytes)
-		least := leastShared * whole
+		least, most := leastShared*whole, mostSlope*whole
+		if s.Shared && b.Bytes*len(s.Hosts) >= spilled {
+			most = mostSpilled * whole
+		}
 		if !s.Shared {
 			size := float64(len(s.Hosts))
 			least = leastLinked * 2 * (size - 1) / size * s.link().PerByte
 		}
-		slope = min(max(slope, least), mostSlope*whole)
+		slope = min(max(slope, least), most)
 	}
 	return float64(b.Took) + float64((bytes-float64(b.Bytes))*slope), true
 }

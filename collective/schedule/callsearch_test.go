@@ -84,7 +84,9 @@ func TestPredictFromCalls(t *testing.T) {
 	require.InDelta(t, least, predict(64<<20), 2, "the links carry every byte")
 	s.Shared = true
 	require.InDelta(t, 3_000_000*(1+3*leastShared), predict(64<<20), 2)
-	s.Shared = false
+	s.Calls[2].Took = 100_000_000
+	require.InDelta(t, 100_000_000*(1+3*mostSpilled), predict(64<<20), 2)
+	s.Calls[2].Took, s.Shared = 3_000_000, false
 
 	plan := s.Plan(1<<18, 4, true)
 	other := Plan{Method: Halving, Segment: plan.Segment}

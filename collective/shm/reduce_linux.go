@@ -3,6 +3,7 @@ package shm
 import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/calibration"
+	arithmetic "github.com/ringtrain/ringtrain/collective/fold"
 )
 
 // reduction is what AllReduce keeps from call to call.
@@ -216,7 +217,7 @@ func (r *run) reduce() error {
 		return nil
 	}
 	if &r.in[0] != &r.out[0] {
-		copy(r.out, r.in)
+		arithmetic.Copy(r.out, r.in)
 		r.in = r.out
 	}
 	c, err := r.planSteps()

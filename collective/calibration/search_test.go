@@ -87,10 +87,17 @@ var (
 			{bytes: 8 * mib, byCopy: 1362 * us, byRead: 2636 * us}, {bytes: 32 * mib, byCopy: 6022 * us, byRead: 9598 * us}, {bytes: 64 * mib, byCopy: 10_370 * us, byRead: 20_000 * us},
 		},
 		strings: 1, small: .9, perTrial: 1.4,
-		chunk: map[int]float64{64 * kib: .9, 128 * kib: 1, 256 * kib: 1.1},
+		chunk: map[int]float64{64 * kib: 1.12, 128 * kib: 1, 256 * kib: .95},
 		step:  map[int]float64{8 * kib: 1, 16 * kib: 1, 32 * kib: 1, 64 * kib: 1},
 	}
 )
+
+// smallChunks is a host whose best chunk is not the first.
+func smallChunks() hostModel {
+	h := zen3
+	h.chunk = map[int]float64{64 * kib: .9, 128 * kib: 1, 256 * kib: 1.1}
+	return h
+}
 
 // reader is like intel, but reading through the kernel is clearly faster.
 func reader() hostModel {
@@ -170,14 +177,15 @@ func TestChoicesOfKnownHosts(t *testing.T) {
 		setting Setting
 		want    string
 	}{
-		{"Intel", intel, Setting{Reads: true, Strings: true}, "small=16K,chunk=256K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Intel, more time", intel, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=256K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Intel, which must not read", intel, Setting{Strings: true}, "small=16K,chunk=256K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"reader", reader(), Setting{Reads: true, Strings: true}, "small=16K,chunk=256K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"reader, more time", reader(), Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=256K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Zen 3", zen3, Setting{Reads: true, Strings: true}, "small=16K,chunk=64K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"Zen 3, more time", zen3, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=64K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"Zen 3 without string moves", zen3, Setting{Reads: true}, "small=16K,chunk=64K,string-least=off,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Intel", intel, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, more time", intel, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, which must not read", intel, Setting{Strings: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"reader", reader(), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"reader, more time", reader(), Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Zen 3", zen3, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Zen 3, more time", zen3, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"small chunks", smallChunks(), Setting{Reads: true, Strings: true}, "small=16K,chunk=64K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Zen 3 without string moves", zen3, Setting{Reads: true}, "small=16K,chunk=128K,string-least=off,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, jobs := runAll(t, c.host, c.setting)
@@ -210,7 +218,7 @@ func TestNoise(t *testing.T) {
 		even.bySize = append(even.bySize, sizeModel{at.bytes, at.byCopy, at.byCopy})
 	}
 	s := Setting{Reads: true, Strings: true, Start: Default(2), Costs: even.costs}
-	s.Start.Chunk = 256 * kib // the preferred
+	s.Start.Chunk = 128 * kib // the preferred
 	want := s.start()
 	changed := 0
 	for seed := range uint64(100) {
@@ -297,24 +305,25 @@ func TestBound(t *testing.T) {
 // not for other jobs. If most trials were disturbed, they are not for this job either.
 func TestDisturbedTrials(t *testing.T) {
 	setting := Setting{Reads: true, Strings: true}
-	m := &virtualMeter{hostModel: zen3, disturbed: func(int) bool { return true }}
+	host := smallChunks()
+	m := &virtualMeter{hostModel: host, disturbed: func(int) bool { return true }}
 	always := run(t, m, setting)
 	require.False(t, always.Lasting)
 	require.GreaterOrEqual(t, always.Took, Bound/4)
 	require.Less(t, always.Took, Bound/4+m.took(m.trials[0])*2, "it gives up")
 	want := setting
-	want.Start, want.Costs = Default(2), zen3.costs
+	want.Start, want.Costs = Default(2), host.costs
 	require.Equal(t, want.start(), always.Choices)
 
 	setting.Done = slices.IndexFunc(experiments[:], func(e experiment) bool { return e.bytes == mib }) // which is that with chunks
-	sometimes := run(t, &virtualMeter{hostModel: zen3, disturbed: func(trial int) bool { return trial%5 == 0 }}, setting)
+	sometimes := run(t, &virtualMeter{hostModel: host, disturbed: func(trial int) bool { return trial%5 == 0 }}, setting)
 	require.False(t, sometimes.Lasting)
 	require.Equal(t, 64*kib, sometimes.Choices.Chunk)
 
-	noisy := run(t, &virtualMeter{hostModel: zen3, slowdown: func(trial int) float64 { return 1 + 2*float64(trial%7/3) }}, setting)
+	noisy := run(t, &virtualMeter{hostModel: host, slowdown: func(trial int) float64 { return 1 + 2*float64(trial%7/3) }}, setting)
 	require.False(t, noisy.Lasting)
 
-	once := run(t, &virtualMeter{hostModel: zen3, slowdown: func(trial int) float64 {
+	once := run(t, &virtualMeter{hostModel: host, slowdown: func(trial int) float64 {
 		if trial%50 == 7 && trial < 100 {
 			return 20
 		}

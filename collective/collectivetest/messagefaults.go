@@ -201,7 +201,7 @@ func endSend(t *testing.T, make_ Maker, cause error, check func(g *collective.Gr
 		} else {
 			_, err = m.Next(ctx)
 			assert.NoError(t, err)
-			assert.NoError(t, m.Send(ctx, 1, 0, collective.Of([]byte{1})))
+			err = m.Send(ctx, 1, 0, collective.Of([]byte{1})) // the other may fail before this returns
 			<-ended
 			for err == nil {
 				_, err = m.Next(ctx)

@@ -46,13 +46,15 @@ type settings struct {
 	// grace is how long a command may take to end after SIGQUIT, and how long the visit then
 	// waits for a process that cannot be killed, such as one that hangs in the driver.
 	grace time.Duration
+	// find returns the interpreter that trains with PyTorch.
+	find func() python
 }
 
 // writing returns the part of the limit that is reserved for the report and the archive.
 func (s settings) writing() time.Duration { return 5 * s.grace }
 
 func parse(args []string, stderr io.Writer) (s settings, err error) {
-	s.grace = 3 * time.Second
+	s.grace, s.find = 3*time.Second, findPython
 	f := flag.NewFlagSet("visit", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&s.root, "root", ".", "source tree of the binaries")

@@ -16,7 +16,7 @@ type visit struct {
 }
 
 func newVisit(ctx context.Context, s settings, work string) *visit {
-	begun, r, p := time.Now(), newRunner(ctx, s, work), findPython()
+	begun, r, p := time.Now(), newRunner(ctx, s, work), s.find()
 	if !s.emulator {
 		r.env = append(r.env, librarySettings(p)...)
 	}

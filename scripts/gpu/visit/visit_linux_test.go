@@ -21,12 +21,11 @@ func trial(t *testing.T, scripts map[string]string, limit time.Duration) *visit 
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
-	s := settings{root: root, binaries: t.TempDir(), out: t.TempDir(), limit: limit, grace: 100 * time.Millisecond}
+	s := settings{root: root, binaries: t.TempDir(), out: t.TempDir(), limit: limit, grace: 100 * time.Millisecond, find: func() python { return python{} }}
 	for name, text := range scripts {
 		require.NoError(t, os.WriteFile(filepath.Join(s.binaries, name), []byte("#!/bin/bash\n"+text), 0o755))
 	}
 	v := newVisit(t.Context(), s, t.TempDir())
-	v.python = python{}
 	v.until = v.begun.Add(limit)
 	return v
 }

@@ -121,7 +121,7 @@ func TestScalingWhere(t *testing.T) {
 		require.Equal(t, where+"no TLS", f.where(false))
 		require.Equal(t, where+"TLS 1.3", f.where(true))
 	}
-	r := (&ScalingRun{Hosts: "local", Compute: Compute{Flag: "emulate:5ms"}, Steps: 7, Outputs: Outputs{Published: true}}).report("ringtrain bench scaling", 32, false)
+	r := (&ScalingRun{Hosts: "local", Compute: Compute{Flag: "emulate:5ms"}, Steps: 7, Outputs: Outputs{Published: true}}).report("ringtrain bench scaling", &job.Training{Batch: 32}, false)
 	require.Regexp(t, `^\d{4}-\d\d-\d\d$`, r.Date)
 	require.Regexp(t, `^\S+ \(\d+ processors, \w+/\w+\)$`, r.Host)
 	require.Equal(t, Scaling{Command: "ringtrain bench scaling", Date: r.Date, Host: r.Host, Compute: "emulate:5ms", Where: "workers on one machine, no TLS", Batch: 32, Steps: 7, Processors: runtime.NumCPU(), Published: true}, r)

@@ -104,6 +104,9 @@ type ScalingRow struct {
 	Std     float64 `json:"std_seconds"` // sample standard deviation; 0 for one trial
 	StepMs  float64 `json:"step_ms"`
 	StepStd float64 `json:"std_step_ms"`
+	// Bound is the time of a step that bytes, links, compute and the order of final gradients
+	// allow, in milliseconds, or 0 if it is unknown.
+	Bound float64 `json:"bound_ms,omitempty"`
 	// Growth is T(N)/T(1), ideally 1, and Scalability N*T(1)/T(N), ideally N.
 	Growth      float64 `json:"growth"`
 	Scalability float64 `json:"scalability"`

@@ -102,7 +102,7 @@ func (f *ScalingRun) Launch(ctx context.Context, o job.Options, args func(config
 		}
 		defer func() { err = errors.Join(err, done()) }()
 	}
-	report := f.report(o.Command, s.Batch, r.key != "")
+	report := f.report(o.Command, s, r.key != "")
 	all := series{trials: f.Trials, workers: f.Workers, systems: f.Systems(), train: r.train, news: o.Stderr}
 	if err := all.run(ctx, &report); err != nil {
 		return err
@@ -114,13 +114,17 @@ func (f *ScalingRun) Launch(ctx context.Context, o job.Options, args func(config
 }
 
 // report returns a report without trials.
-func (f *ScalingRun) report(command string, batch int, secured bool) Scaling {
+func (f *ScalingRun) report(command string, s *job.Training, secured bool) Scaling {
 	host, _ := os.Hostname()
-	return Scaling{
-		Command: command, Date: time.Now().Format(time.DateOnly), Where: f.where(secured), Compute: f.Compute.Flag, Steps: f.Steps, Batch: batch, Published: f.Published,
+	report := Scaling{
+		Command: command, Date: time.Now().Format(time.DateOnly), Where: f.where(secured), Compute: f.Compute.Flag, Steps: f.Steps, Batch: s.Batch, Published: f.Published,
 		Link: f.Link, Processors: runtime.NumCPU(), InnerSteps: f.Compute.InnerSteps,
 		Host: fmt.Sprintf("%s (%d processors, %s/%s)", cmp.Or(host, "host"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
 	}
+	if c := s.Compression; c.Form != trainer.Exact {
+		report.Compress = c.String()
+	}
+	return report
 }
 
 // Systems returns the names in System.

@@ -24,9 +24,10 @@ type Scaling struct {
 	Trials  []Trial `json:"trials"`
 
 	// For simulations: the lengths of the parameters, the rate of links in namespaces, or "",
-	// the processors of the machine, and the inner steps of local-sgd and diloco.
+	// how gradients are compressed, the processors of the machine, and the inner steps of local-sgd and diloco.
 	Lens       []int  `json:"param_lengths"`
 	Link       string `json:"link,omitempty"`
+	Compress   string `json:"compress,omitempty"` // as of job.Gradients; "": none
 	Processors int    `json:"processors"`
 	InnerSteps int    `json:"inner_steps"`
 
@@ -66,12 +67,16 @@ func (s Scaling) write(w io.Writer, table func(*grid, *strings.Builder), fact fu
 	fact(&b, "training", fmt.Sprintf("%s of %s per worker, %s", plural(s.Steps, "step"), plural(s.Batch, "row"), plural(s.Params, "parameter")))
 	fact(&b, "compute", s.computeText())
 	fact(&b, "command", s.Command)
-	rows := ScalingRows(s.Trials)
+	rows := s.rows()
 	show := func(about string, g *grid) {
 		fmt.Fprintf(&b, "\n%s\n\n", about)
 		table(g, &b)
 	}
-	show("Time of all steps and of one, mean ± sample standard deviation of the trials.\n"+ratios, timesOf(rows))
+	about := ratios
+	if slices.ContainsFunc(rows, func(r ScalingRow) bool { return r.Bound > 0 }) {
+		about += bounds
+	}
+	show("Time of all steps and of one, mean ± sample standard deviation of the trials.\n"+about, timesOf(rows))
 	show("Where the time of a step goes, in ms.", splitsOf(rows))
 	show("What the busiest rank sends, in all and per step, and how busy the processors\nof this machine were.", trafficOf(rows))
 	if slices.ContainsFunc(rows, func(r ScalingRow) bool { return r.CoreBound }) {
@@ -95,6 +100,9 @@ func (s Scaling) write(w io.Writer, table func(*grid, *strings.Builder), fact fu
 // ratios explains the last columns of a table of times.
 const ratios = "growth T(N)/T(1) and speedup T(1)/T(N), ideally 1; scalability N*T(1)/T(N),\nideally N."
 
+// bounds explains the column that follows if links and compute are known.
+const bounds = " bound: the ms/step that bytes, links, compute and the\norder in which gradients become final allow."
+
 func (s Scaling) computeText() string {
 	if s.Compute == "real" {
 		return s.Compute
@@ -105,10 +113,18 @@ func (s Scaling) computeText() string {
 // timesOf returns the table of times.
 func timesOf(rows []ScalingRow) *grid {
 	g := &grid{head: []string{"system", "workers", "seconds", "ms/step", "growth", "speedup", "scalability"}}
+	bounded := slices.ContainsFunc(rows, func(r ScalingRow) bool { return r.Bound > 0 })
+	if bounded {
+		g.head = append(g.head, "bound", "ms/step / bound")
+	}
 	for _, r := range rows {
 		known := !math.IsNaN(r.Growth)
-		g.add(r.System, fmt.Sprint(r.Workers), spread(r.Seconds, r.Std, r.Trials, 2), spread(r.StepMs, r.StepStd, r.Trials, 2),
-			cell(known, "%.2f", r.Growth), cell(known, "%.2f", r.Speedup()), cell(known, "%.2f", r.Scalability))
+		cells := []string{r.System, fmt.Sprint(r.Workers), spread(r.Seconds, r.Std, r.Trials, 2), spread(r.StepMs, r.StepStd, r.Trials, 2),
+			cell(known, "%.2f", r.Growth), cell(known, "%.2f", r.Speedup()), cell(known, "%.2f", r.Scalability)}
+		if bounded {
+			cells = append(cells, cell(r.Bound > 0, "%.2f", r.Bound), cell(r.Bound > 0, "%.2f", r.StepMs/r.Bound))
+		}
+		g.add(cells...)
 	}
 	return g
 }
@@ -197,7 +213,7 @@ func (s Scaling) transports() []string {
 
 // WriteJSON writes the run with its trials, their rows and the published ones.
 func (s Scaling) WriteJSON(w io.Writer) error {
-	rows := ScalingRows(s.Trials)
+	rows := s.rows()
 	out := make([]any, len(rows))
 	for i, r := range rows {
 		out[i] = r
@@ -218,11 +234,11 @@ func (s Scaling) WriteJSON(w io.Writer) error {
 // WriteCSV writes one line for each system and number of workers.
 func (s Scaling) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	_ = out.Write(strings.Split("system,compute,workers,trials,seconds,std_seconds,step_ms,std_step_ms,growth,scalability,"+
+	_ = out.Write(strings.Split("system,compute,workers,trials,seconds,std_seconds,step_ms,std_step_ms,bound_ms,growth,scalability,"+
 		"compute_ms,exchange_ms,optimizer_ms,evaluation_ms,idle_ms,step_sent_bytes,sent_bytes,wire_bytes,wire_off,busy,gradients_used_percent,core_bound", ",")) // Error tells
-	for _, r := range ScalingRows(s.Trials) {
+	for _, r := range s.rows() {
 		line := []string{r.System, s.Compute, strconv.Itoa(r.Workers), strconv.Itoa(r.Trials)}
-		for _, x := range append([]float64{r.Seconds, r.Std, r.StepMs, r.StepStd, r.Growth, r.Scalability}, r.parts()...) {
+		for _, x := range append([]float64{r.Seconds, r.Std, r.StepMs, r.StepStd, r.Bound, r.Growth, r.Scalability}, r.parts()...) {
 			line = append(line, strconv.FormatFloat(x, 'g', -1, 64))
 		}
 		_ = out.Write(append(line, strconv.FormatInt(r.StepSent, 10), strconv.FormatInt(r.Sent, 10), strconv.FormatInt(r.Wire, 10),

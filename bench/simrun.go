@@ -13,6 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job"
@@ -164,6 +165,9 @@ func (s *Simulation) fit(b nn.Backend, path string) (w Workload, rows []ScalingR
 	if err != nil {
 		return w, nil, fmt.Errorf("its links have no known rate: measure with --hosts netns --link RATE: %w", err)
 	}
+	if from.Compress != "" {
+		return w, nil, fmt.Errorf("its gradients are compressed (%s): measure without", from.Compress)
+	}
 	rows = ScalingRows(from.Trials)
 	if !slices.ContainsFunc(rows, fitted) {
 		return w, nil, fmt.Errorf("it has no measurements with 2 to %d workers", mostFitted)
@@ -178,6 +182,11 @@ func (s *Scaling) workload(b nn.Backend) (w Workload, err error) {
 	emulated, ok := strings.CutPrefix(s.Compute, "emulate:")
 	if w.Compute, err = time.ParseDuration(emulated); err != nil || !ok {
 		return w, fmt.Errorf("its compute is %s: measure with --compute emulate:TIME", s.Compute)
+	}
+	if s.Compress != "" {
+		if w.compression, err = trainer.ParseCompression(s.Compress); err != nil {
+			return w, err
+		}
 	}
 	builder := nn.NewBuilder(0)
 	for i, n := range s.Lens {

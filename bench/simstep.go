@@ -31,7 +31,8 @@ type Workload struct {
 	Compute    time.Duration // a third is the forward pass; see Emulate
 	InnerSteps int           // with local-sgd and diloco
 
-	overheads map[string]float64 // of a step, besides compute and exchange, by system; in nanoseconds
+	compression trainer.Compression
+	overheads   map[string]float64 // of a step, besides compute and exchange, by system; in nanoseconds
 }
 
 // final returns when the gradients from an element on are final, in nanoseconds.
@@ -53,7 +54,7 @@ func (f Fabric) predict(w Workload, name string, n int) prediction {
 	var p prediction
 	switch {
 	case n < 2 && s.strategy != servedSystem:
-		p = prediction{float64(w.Compute), float64(w.Compute), "alone"}
+		p = prediction{step: float64(w.Compute), how: "alone"}
 	case s.strategy == servedSystem:
 		p = f.predictServers(w, s, n)
 	case s.strategy == "allreduce":
@@ -61,7 +62,7 @@ func (f Fabric) predict(w Workload, name string, n int) prediction {
 	default:
 		p = f.predictRounds(w, n)
 	}
-	p.step, p.bound = p.step+w.overheads[name], p.bound+w.overheads[name]
+	p.step, p.bound = p.step+w.overheads[name], f.bound(w, s, n)+w.overheads[name]
 	return p
 }
 
@@ -91,19 +92,7 @@ func (f Fabric) predictAllReduce(w Workload, method string, n int) prediction {
 	if len(buckets) > 1 {
 		text = fmt.Sprintf("%d buckets: %s", len(buckets), text)
 	}
-	return prediction{done + s.gather(wordLen), f.boundAllReduce(w, n), text}
-}
-
-// boundAllReduce is the time after which the gradients that are final last can have
-// arrived: every node sends and receives 2(n-1)/n times their bytes (Patarasuk and Yuan,
-// 2009).
-func (f Fabric) boundAllReduce(w Workload, n int) float64 {
-	least := float64(w.Compute)
-	for _, q := range w.Params.List {
-		left := float64(4*(q.Offset+q.Values.Len())) * 2 * float64(n-1) / float64(n)
-		least = max(least, w.final(q.Offset)+left*8e9/f.Rate)
-	}
-	return least
+	return prediction{step: done + s.gather(wordLen), how: text}
 }
 
 // predictRounds is predict for workers that exchange all values once in a round.
@@ -111,57 +100,73 @@ func (f Fabric) predictRounds(w Workload, n int) prediction {
 	s, elements := simulation{f, n}, w.Params.Grads.Len()
 	p := s.situation().Plan(elements, 4, true)
 	outer := (s.gather(wordLen) + s.allReduce(p, elements)) / float64(w.InnerSteps)
-	least := float64(4*elements) * 2 * float64(n-1) / float64(n) * 8e9 / f.Rate / float64(w.InnerSteps)
-	return prediction{float64(w.Compute) + outer, float64(w.Compute) + least, fmt.Sprintf("%v, once in %d steps", p.Method, w.InnerSteps)}
+	return prediction{step: float64(w.Compute) + outer, how: fmt.Sprintf("%v, once in %d steps", p.Method, w.InnerSteps)}
+}
+
+// A serving says which nodes are servers, and what each of them holds.
+type serving struct {
+	all            simulation // of workers and servers
+	first, servers int        // the node of the first server, and their number
+	lens           []int      // elements of each bucket
+	shares         [][]int    // of each bucket, by server
+	how            string
+}
+
+// serving returns how servers serve n workers.
+func (f Fabric) serving(w Workload, s system, n int) serving {
+	v := serving{first: n, servers: 1, how: "1 server"}
+	switch {
+	case s.option == job.Colocated:
+		v.first, v.servers, v.how = 0, n, "every worker a server"
+	case s.option != "":
+		v.servers, _ = strconv.Atoi(s.option) // checkSystems has accepted it
+		v.how = plural(v.servers, "server")
+	}
+	v.all = simulation{f, v.first + v.servers}
+	v.lens = paramserver.Buckets(w.Params, v.servers, v.all.bucket(w.Params))
+	v.shares = paramserver.Shares(w.Params, v.servers, v.lens)
+	if len(v.lens) > 1 {
+		v.how += fmt.Sprintf(", %d buckets", len(v.lens))
+	}
+	return v
+}
+
+// held returns the elements that each server holds.
+func (v *serving) held() []int {
+	held := make([]int, v.servers)
+	for _, elements := range v.shares {
+		for i, k := range elements {
+			held[i] += k
+		}
+	}
+	return held
 }
 
 // predictServers is predict for parameter servers: all workers push, then all pull. A bucket
 // leaves when its gradients are final and the one before has arrived.
 func (f Fabric) predictServers(w Workload, s system, n int) prediction {
-	first, servers, how := n, 1, "1 server"
-	switch {
-	case s.option == job.Colocated:
-		first, servers, how = 0, n, "every worker a server"
-	case s.option != "":
-		servers, _ = strconv.Atoi(s.option) // checkSimulated has accepted it
-		how = plural(servers, "server")
-	}
-	all := simulation{f, first + servers}
-	lens := paramserver.Buckets(w.Params, servers, all.bucket(w.Params))
-	if len(lens) > 1 {
-		how += fmt.Sprintf(", %d buckets", len(lens))
-	}
-	held := make([]int, servers)
+	v := f.serving(w, s, n)
 	move := func(elements []int, pull bool) float64 {
-		return all.run(func(rank int) []schedule.Move {
-			return allToAllMoves(rank, all.nodes, func(from, to int) int {
+		return v.all.run(func(rank int) []schedule.Move {
+			return allToAllMoves(rank, v.all.nodes, func(from, to int) int {
 				if pull {
 					from, to = to, from
 				}
-				if from >= n || to < first || to >= first+servers {
+				if from >= n || to < v.first || to >= v.first+v.servers {
 					return 0
 				}
-				return elements[to-first]
+				return elements[to-v.first]
 			})
 		})
 	}
 	from, done := w.Params.Grads.Len(), 0.
-	for b, elements := range paramserver.Shares(w.Params, servers, lens) {
-		if from -= lens[b]; b == 0 {
-			done = w.final(from) + all.gather(wordLen)
+	for b, elements := range v.shares {
+		if from -= v.lens[b]; b == 0 {
+			done = w.final(from) + v.all.gather(wordLen)
 		}
 		done = max(done, w.final(from)) + move(elements, false)
-		for i, k := range elements {
-			held[i] += k
-		}
 	}
-	largest, clients, given := slices.Max(held), n, w.Params.Grads.Len()
-	if first == 0 { // a worker keeps its own share
-		clients, given = n-1, given-largest
-	}
-	wire := f.wire(4 * max(clients*largest, given))
-	least := max(float64(w.Compute), w.final(w.Params.Grads.Len()-lens[0])+wire) + wire
-	return prediction{done + all.gather(statusLen) + move(held, true), least, how}
+	return prediction{step: done + v.all.gather(statusLen) + move(v.held(), true), how: v.how}
 }
 
 // bucket is what trainer.ChooseBucket returns for these nodes.

@@ -31,7 +31,7 @@ func (s *Training) alike(rows catalog.Rows, blas, plan string) []trainer.Setting
 		{Name: "the data", Value: rows.Sum()},
 		{Name: "--seed", Value: strconv.FormatUint(s.Spec.Seed, 10)},
 		{Name: "--batch", Value: strconv.Itoa(s.Batch)},
-		{Name: "--compress", Value: s.compress.String()},
+		{Name: "--compress", Value: s.Compression.String()},
 		{Name: "--switch", Value: cmp.Or(s.Spec.Gradients.Switch, "not given")},
 		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.Spec.Gradients.Faithful)},
 		{Name: "the library for matrix products (unset " + cpu.EnvOpenBLAS + " to use ringtrain's own everywhere)", Value: blas},

@@ -132,7 +132,7 @@ func (r *rank) notes() map[string]string {
 		"batch":      strconv.Itoa(s.Batch),
 		"accumulate": strconv.Itoa(s.micro),
 		"reduce":     s.reduce.String(),
-		"compress":   s.compress.String(),
+		"compress":   s.Compression.String(),
 		"version":    build.Version(),
 		"blas":       r.blas,
 		"plan":       r.plan,

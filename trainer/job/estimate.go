@@ -61,7 +61,7 @@ func (s *Training) Estimate() (*Estimate, error) {
 	if s.searchesBest() {
 		e.Checkpoint += 4 * e.Parameters
 	}
-	e.exchange(p, s.compress)
+	e.exchange(p, s.Compression)
 	if s.Spec.inRounds() {
 		e.Wire, e.Plan = e.Wire/s.Spec.rounds().Steps, e.Plan+s.Spec.roundsPlan()
 	}

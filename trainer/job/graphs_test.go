@@ -93,7 +93,7 @@ func TestBucketsOfARank(t *testing.T) {
 		plan        string
 	}{
 		"as ever":       {nil, []int{n - 400, 400}, []int{n}, ""},
-		"packed":        {func(r *rank) { r.training.compress, r.training.sparse = packed, trainer.SparseOn }, []int{n - 400, 400}, []int{n - 400, 400}, ""},
+		"packed":        {func(r *rank) { r.training.Compression, r.training.sparse = packed, trainer.SparseOn }, []int{n - 400, 400}, []int{n - 400, 400}, ""},
 		"rows":          {func(r *rank) { r.training.sparse = trainer.SparseOn }, []int{n - 400, 400}, []int{n - 400, 400}, "; embedding tables (1) as rows"},
 		"a small table": {func(r *rank) { r.training.sparse = trainer.SparseAuto }, []int{n - 400, 400}, []int{n}, ""},
 		"servers":       {func(r *rank) { r.training.sparse, r.training.Spec.Strategy = trainer.SparseAuto, psSync }, []int{n - 400, 400}, []int{n}, ""},

@@ -33,7 +33,7 @@ func planOf(g *collective.Group, lens []int, c trainer.Compression) string {
 // With whole, all leave at once, unless they are compressed or some leave as rows.
 func bucketsOf(r *rank, whole bool) []int {
 	p, sparse := r.task.Params(), sparseOf(r)
-	if r.group.Size() == 1 || whole && r.training.compress.Form == trainer.Exact && sparse.Tables(p) == 0 {
+	if r.group.Size() == 1 || whole && r.training.Compression.Form == trainer.Exact && sparse.Tables(p) == 0 {
 		return []int{p.Grads.Len()}
 	}
 	return sparse.Buckets(p, r.bucket())
@@ -43,7 +43,7 @@ func bucketsOf(r *rank, whole bool) []int {
 // and only without compression.
 func sparseOf(r *rank) trainer.Sparse {
 	s := r.training
-	if r.group.Size() == 1 || r.gpu != nil || s.compress.Form != trainer.Exact || s.Spec.strategyName() != allReduce {
+	if r.group.Size() == 1 || r.gpu != nil || s.Compression.Form != trainer.Exact || s.Spec.strategyName() != allReduce {
 		return trainer.SparseOff
 	}
 	return s.sparse
@@ -66,7 +66,7 @@ func (r *rank) bucket() int {
 	if bytes := r.training.Spec.Gradients.Bucket; bytes > 0 {
 		return bytes
 	}
-	return trainer.ChooseBucket(r.group, r.task.Params(), r.training.compress)
+	return trainer.ChooseBucket(r.group, r.task.Params(), r.training.Compression)
 }
 
 // planOfBuckets describes the plan of buckets of these lengths; text describes that of

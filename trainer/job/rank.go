@@ -170,7 +170,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	return r.reportBest(&event.Result{
 		Metrics: metricsOf(result.Final), Loss: lossOf(result), Steps: result.Steps, Workers: r.group.Size(), Left: leftOf(r),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
-		BLAS: r.blas, Plan: r.plan + r.switchesPlan(), Compress: r.training.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
+		BLAS: r.blas, Plan: r.plan + r.switchesPlan(), Compress: r.training.Compression.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
 		Sparse: r.training.sparse.String(), SparseSteps: result.AsRows,
 	}, result.Best), nil
 }
@@ -217,7 +217,7 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.strategy, Recording: recording,
 		Steps: s.Spec.Updates(s.Steps, s.AllWorkers()), Eval: evaluationsOf(s), Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Gradients.Faithful, Stop: r.stop,
 	}
-	r.plan = planOf(r.group, bucketsOf(r, r.gpu != nil || c.Accumulate || c.Reduce != trainer.ReduceMean || s.Spec.inRounds()), s.compress) + rowsPlan(r)
+	r.plan = planOf(r.group, bucketsOf(r, r.gpu != nil || c.Accumulate || c.Reduce != trainer.ReduceMean || s.Spec.inRounds()), s.Compression) + rowsPlan(r)
 	r.plan = r.serversPlan(r.plan)
 	if r.gpu != nil {
 		r.plan = r.gpu.Plan(r.plan)

@@ -62,7 +62,7 @@ func TestPrecedence(t *testing.T) {
 		s, err := f.Settle()
 		require.NoError(t, err, c.name)
 		require.Equal(t, c.want, numbers{s.Workers, s.Steps, s.Batch, s.evalEvery, s.evalBatch}, c.name)
-		require.Equal(t, c.compress, s.compress.Form, c.name)
+		require.Equal(t, c.compress, s.Compression.Form, c.name)
 		require.False(t, s.Placement.OnGPU())
 	}
 	f := smallSpec(t, file)

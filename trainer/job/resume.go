@@ -218,7 +218,7 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 		blas = s.multiplier()
 	}
 	changed := s.changed(t.Notes, rows.Sum(), blas)
-	if n := len(t.Residuals); n > 0 && (n != s.AllWorkers() || s.compress.Form == trainer.Exact) {
+	if n := len(t.Residuals); n > 0 && (n != s.AllWorkers() || s.Compression.Form == trainer.Exact) {
 		changed = append(changed, fmt.Sprintf("compression residuals of %d workers, which are dropped", n))
 	}
 	if len(changed) > 0 {
@@ -234,7 +234,7 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 		out = append(out, fmt.Sprintf("--strategy (%s, was %s)", now, was))
 	}
 	compressed := cmp.Or(notes["compress"], "none") // not in older checkpoints
-	if now := s.compress.String(); compressed != now {
+	if now := s.Compression.String(); compressed != now {
 		out = append(out, fmt.Sprintf("--compress (%s, was %s)", now, compressed))
 	}
 	for _, n := range []struct{ what, note, now string }{

@@ -53,7 +53,7 @@ var errRounds = errors.New("the workers of this --strategy make their outer step
 
 func (r *rank) localSGD(_ context.Context, b nn.Backend) trainer.Strategy {
 	s := trainer.NewLocalSGD(b, r.training.optimizer, r.training.Spec.rounds())
-	s.SetCompression(r.training.compress)
+	s.SetCompression(r.training.Compression)
 	s.SetBucket(r.training.Spec.Gradients.Bucket)
 	return s
 }

@@ -52,7 +52,7 @@ func (f *Spec) checkStrategy() error {
 
 func (r *rank) allReduce(ctx context.Context, b nn.Backend) trainer.Strategy {
 	s := trainer.NewAllReduce(b, r.training.optimizer)
-	s.SetCompression(r.training.compress)
+	s.SetCompression(r.training.Compression)
 	s.SetBucket(r.training.Spec.Gradients.Bucket)
 	s.SetSparse(r.training.sparse)
 	if r.gpu != nil && r.gpu.ByNCCL() {

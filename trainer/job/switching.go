@@ -69,7 +69,7 @@ func fixed(s *Training) error {
 		return fmt.Errorf("the job uses %s, and %w", s.Spec.Strategy, errNoSwitch)
 	case s.Spec.asynchronous():
 		return errors.New("its parameter servers do not wait for all workers")
-	case s.compress.Form != trainer.Exact:
+	case s.Compression.Form != trainer.Exact:
 		return errors.New("gradients are compressed, which parameter servers do not support")
 	case s.Placement.OnGPU():
 		return errors.New("the workers compute on GPUs, and parameter servers work in host memory")

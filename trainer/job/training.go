@@ -30,12 +30,13 @@ type Training struct {
 	Cores     int              // that the workers of this machine share
 	Placement device.Placement // of the workers of this machine
 
+	Compression trainer.Compression // of gradients before they leave a worker
+
 	filled    *config.Config // with the defaults of its functions
 	statistic string         // name of a running statistic of the network; "" if it has none
 	optimizer optim.Optimizer
 	micro     int // micro-batches of one worker in one step
 	reduce    trainer.Reduce
-	compress  trainer.Compression
 	sparse    trainer.Sparse
 	evalBatch int // rows of one worker at a time
 	evalEvery int
@@ -68,7 +69,7 @@ func (s *Training) choosePlacement() error {
 	switch {
 	case s.Spec.Place.Transport == "inproc":
 		hindrance = device.ErrInProcess
-	case s.compress.Form != trainer.Exact:
+	case s.Compression.Form != trainer.Exact:
 		hindrance = device.ErrCompressed
 	case s.sparse == trainer.SparseOn:
 		hindrance = device.ErrSparse
@@ -211,13 +212,13 @@ func (s *Training) read(m config.Manual) error {
 // to that of the config, text.
 func (s *Training) readCompression(text string) error {
 	var err error
-	if s.compress, err = trainer.ParseCompression(text); err != nil {
+	if s.Compression, err = trainer.ParseCompression(text); err != nil {
 		return s.errorf("training.compress", "training.compress: %w", err)
 	}
 	if s.Spec.Gradients.Compress == "" {
 		return nil
 	}
-	s.compress, err = trainer.ParseCompression(s.Spec.Gradients.Compress)
+	s.Compression, err = trainer.ParseCompression(s.Spec.Gradients.Compress)
 	return err
 }
 
@@ -263,7 +264,7 @@ func (s *Training) check() error {
 	if err := checkSparse(s); err != nil {
 		return err
 	}
-	if err := s.Spec.checkServed(s.compress); err != nil {
+	if err := s.Spec.checkServed(s.Compression); err != nil {
 		return err
 	}
 	if err := s.Spec.checkQuorum(s.AllWorkers()); err != nil {
@@ -272,8 +273,8 @@ func (s *Training) check() error {
 	if err := checkEvaluated(s); err != nil {
 		return err
 	}
-	if s.AllWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {
-		return fmt.Errorf("--compress %v cannot be combined with --accumulate on one worker, because the result would differ from that of %d workers: leave one of them out, or use --workers %d", s.compress, s.micro, s.micro)
+	if s.AllWorkers() == 1 && s.micro > 1 && s.Compression.Form != trainer.Exact {
+		return fmt.Errorf("--compress %v cannot be combined with --accumulate on one worker, because the result would differ from that of %d workers: leave one of them out, or use --workers %d", s.Compression, s.micro, s.micro)
 	}
 	return nil
 }
@@ -284,8 +285,8 @@ func checkSparse(s *Training) error {
 	switch {
 	case s.sparse != trainer.SparseOn:
 		return nil
-	case s.compress.Form != trainer.Exact:
-		why = fmt.Sprintf("compressed gradients (%v): they are sent whole", s.compress)
+	case s.Compression.Form != trainer.Exact:
+		why = fmt.Sprintf("compressed gradients (%v): they are sent whole", s.Compression)
 	case s.Spec.strategyName() != allReduce:
 		why = fmt.Sprintf("--strategy %s, which sends gradients whole", s.Spec.Strategy)
 	default:
@@ -302,9 +303,9 @@ func (s *Training) checkStatistic() error {
 	const why = "%s cannot be combined with this network: its %s is a running statistic, the mean over all rows of a step; %s"
 	switch {
 	case s.statistic == "":
-	case s.compress.Form != trainer.Exact && s.Spec.Gradients.Compress == "":
+	case s.Compression.Form != trainer.Exact && s.Spec.Gradients.Compress == "":
 		return s.errorf("training.compress", why, "training.compress: it", s.statistic, "set it to none")
-	case s.compress.Form != trainer.Exact:
+	case s.Compression.Form != trainer.Exact:
 		return fmt.Errorf(why, "--compress "+s.Spec.Gradients.Compress, s.statistic, "leave out --compress")
 	case s.reduce != trainer.ReduceMean:
 		return fmt.Errorf(why, "--reduce "+s.reduce.String(), s.statistic, "use --reduce mean")

@@ -24,6 +24,7 @@ type experiment struct {
 var experiments = [...]experiment{
 	{bytes: 256 * kib, inPlace: true, runs: 9, ways: steps},
 	{bytes: 256 * kib, runs: 9, ways: stringMoves(2*kib, 0)},
+	{bytes: 256 * kib, runs: 9, ways: streams(2*kib, 0)},
 	{bytes: 16 * kib, runs: 21, calls: 8, ways: ifStrings(stringMoves(2*kib, 32*kib))},
 	{bytes: 4 * kib, runs: 21, calls: 8, ways: smalls(8*kib, 2*kib)},
 	{bytes: 8 * kib, runs: 21, calls: 8, ways: ifSmall(8*kib, smalls(8*kib, 4*kib))},
@@ -74,6 +75,14 @@ func stringMoves(values ...int) func(Choices) []Choices {
 
 func ifStrings(ways func(Choices) []Choices) func(Choices) []Choices {
 	return only(func(c *Choices) bool { return c.StringLeast != 0 }, ways)
+}
+
+// streams compares the times of ranks whose cores are far. Where they are near, all of them
+// take as long, and the first stays.
+func streams(values ...int) func(Choices) []Choices {
+	return func(c Choices) []Choices {
+		return vary(c, func(c *Choices, value int) { c.StreamLeast = value }, values...)
+	}
 }
 
 func steps(c Choices) []Choices {

@@ -47,14 +47,24 @@ func (r *run) fold(k int, n uint64) {
 		t.operands[peer] = r.staged(peer, n, hi-lo)[a:b]
 	}
 	t.operands[t.self] = r.in[lo+a : lo+b]
-	result := r.out[lo+a : lo+b]
-	if len(t.ranks) > 2 {
-		result = r.result(t.self, n, b-a)
+	own := r.out[lo+a : lo+b]
+	if len(t.ranks) == 2 {
+		r.sum(lo+a, own)
+		return
 	}
-	t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at+(lo+a)/r.width, result, t.operands)
-	if len(t.ranks) > 2 {
-		copy(r.out[lo+a:lo+b], result)
+	result := r.result(t.self, n, b-a)
+	if b-a >= t.streamLeast && t.distance.far {
+		r.sum(lo+a, own)
+		t.copyForPeers(result, own)
+		return
 	}
+	r.sum(lo+a, result)
+	copy(own, result)
+}
+
+// sum folds the operands, which begin at a byte of the vector.
+func (r *run) sum(at int, out []byte) {
+	r.t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at+at/r.width, out, r.t.operands)
 }
 
 func (r *run) copyResult(k int, n uint64, peer int) {

@@ -54,6 +54,10 @@ func (t *Transport) adopt(c calibration.Choices) {
 	if c.StringLeast == 0 || !cpu.X86.HasERMS {
 		t.stringLeast = math.MaxInt
 	}
+	if t.streamLeast = c.StreamLeast; c.StreamLeast == 0 {
+		t.streamLeast = math.MaxInt
+	}
+	t.copyLeast = min(t.stringLeast, t.streamLeast)
 	t.mem.stageIn(c.Chunk)
 	t.polls, t.rounds, t.yields = c.Polls, c.Rounds, c.Yields
 	if len(t.ranks) > runtime.NumCPU() {

@@ -101,11 +101,31 @@ func TestFixedChoices(t *testing.T) {
 	require.False(t, ok)
 }
 
+// Sums are right while some or all ranks store past the caches.
+func TestFarRanks(t *testing.T) {
+	for _, text := range []string{"off,stream-least=1,string-least=off", "off,small=16K,stream-least=100,chunk=20K"} {
+		policy, err := calibration.Parse(text)
+		require.NoError(t, err)
+		for _, n := range []int{2, 3, 5} {
+			for far := 1; far <= n; far++ {
+				views, transports, errs := join(t, n, oneHost, func(int) shm.Options { return shm.Options{Must: true, Calibration: policy} })
+				for rank, err := range errs {
+					require.NoError(t, err)
+					if rank < far {
+						shm.StayFar(transports[rank])
+					}
+				}
+				sums(t, collectivetest.Groups(t, views, transports, collective.Options{}), 1<<17)
+			}
+		}
+	}
+}
+
 // Whatever was chosen, sums are right.
 func TestEveryChoice(t *testing.T) {
 	for _, text := range []string{
 		"off,small=64,chunk=16K,string-least=1,in-place-step=1K,polls=1,rounds=1,yields=1",
-		"off,small=16K,chunk=256K,string-least=off",
+		"off,small=16K,chunk=256K,string-least=off,stream-least=off",
 		"off,small=4K,chunk=20K,read-least=64K,read-most=1G,read-chunk=64K",
 	} {
 		policy, err := calibration.Parse(text)

@@ -3,11 +3,24 @@ package shm
 // copyForPeers copies to memory that other ranks have read and hold in their
 // caches. Ordinary stores fetch each line from there before they overwrite it. A
 // string move takes ownership of a line without fetching its contents, but has a
-// start-up time.
+// start-up time. Stores past the caches take longer, but not if the other ranks
+// are far; see distance.
 func (d *reduction) copyForPeers(to, from []byte) {
-	if n := min(len(to), len(from)); n >= d.stringLeast {
-		moveString(&to[0], &from[0], n)
+	n := min(len(to), len(from))
+	if n < d.copyLeast {
+		copy(to, from)
 		return
 	}
-	copy(to, from)
+	d.copyLarge(to, from, n)
+}
+
+func (d *reduction) copyLarge(to, from []byte, n int) {
+	switch {
+	case n >= d.streamLeast && d.distance.far:
+		moveStream(&to[0], &from[0], n)
+	case n >= d.stringLeast:
+		moveString(&to[0], &from[0], n)
+	default:
+		copy(to, from)
+	}
 }

@@ -18,3 +18,19 @@ func tellsCore() bool
 //
 //go:noescape
 func moveString(to, from *byte, n int)
+
+// moveStream copies n bytes past the caches, and makes them visible before what this
+// goroutine stores later. The two do not overlap.
+//
+//go:noescape
+func moveStream(to, from *byte, n int)
+
+// flushLine removes the line of a word from all caches.
+//
+//go:noescape
+func flushLine(word *uint64)
+
+// loadTicks returns how long it takes to load a word, in ticks of the processor's counter.
+//
+//go:noescape
+func loadTicks(word *uint64) uint64

@@ -53,3 +53,63 @@ TEXT ·moveString(SB), NOSPLIT, $0-24
 	CLD
 	REP; MOVSB
 	RET
+
+// func moveStream(to, from *byte, n int)
+TEXT ·moveStream(SB), NOSPLIT, $0-24
+	MOVQ to+0(FP), DI
+	MOVQ from+8(FP), SI
+	MOVQ n+16(FP), BX
+	CLD
+
+	// Ordinary stores up to a whole line.
+	MOVQ DI, CX
+	NEGQ CX
+	ANDQ $63, CX
+	CMPQ CX, BX
+	CMOVQHI BX, CX
+	SUBQ CX, BX
+	REP; MOVSB
+
+lines:
+	SUBQ $64, BX
+	JCS  rest
+	MOVOU (SI), X0
+	MOVOU 16(SI), X1
+	MOVOU 32(SI), X2
+	MOVOU 48(SI), X3
+	MOVNTO X0, (DI)
+	MOVNTO X1, 16(DI)
+	MOVNTO X2, 32(DI)
+	MOVNTO X3, 48(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	JMP  lines
+
+rest:
+	ADDQ $64, BX
+	MOVQ BX, CX
+	REP; MOVSB
+	SFENCE // or a later store, such as that of a flag, could be seen before these
+	RET
+
+// func flushLine(word *uint64)
+TEXT ·flushLine(SB), NOSPLIT, $0-8
+	MOVQ    word+0(FP), AX
+	CLFLUSH (AX)
+	MFENCE
+	RET
+
+// func loadTicks(word *uint64) uint64
+TEXT ·loadTicks(SB), NOSPLIT, $0-16
+	MOVQ word+0(FP), BX
+	LFENCE
+	RDTSC
+	LFENCE // the load does not begin before the counter is read
+	MOVL AX, SI
+	MOVQ (BX), CX
+	LFENCE // the counter is not read before the load has ended
+	RDTSC
+	LFENCE
+	SUBL SI, AX
+	MOVQ AX, ret+8(FP)
+	RET

@@ -25,3 +25,12 @@ func tellsCore() bool { return false }
 
 // moveString copies n bytes. The two do not overlap.
 func moveString(to, from *byte, n int) { copy(unsafe.Slice(to, n), unsafe.Slice(from, n)) }
+
+// moveStream copies n bytes. The two do not overlap.
+func moveStream(to, from *byte, n int) { copy(unsafe.Slice(to, n), unsafe.Slice(from, n)) }
+
+// flushLine would remove the line of a word from all caches.
+func flushLine(*uint64) {}
+
+// loadTicks would return how long it takes to load a word; it is unknown here.
+func loadTicks(*uint64) uint64 { return 0 }

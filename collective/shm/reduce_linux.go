@@ -17,16 +17,20 @@ type reduction struct {
 	run         run
 	operands    [][]byte // by index
 	choices     calibration.Choices
-	stringLeast int      // bytes from which copyForPeers uses a string move
+	copyLeast   int      // bytes from which copyForPeers may choose another way than copy
 	trialViews  [][]byte // the vectors of a trial in place, by index; nil otherwise
 	chain       collective.Chain
 	chunks      uint64           // in all earlier calls
 	peerFlags   [flags][]*uint64 // by index; shown is not among them
+	stringLeast int              // bytes from which copyForPeers uses a string move
+	streamLeast int              // bytes from which it stores past the caches, if other ranks are far
+	distance    distance
 }
 
 // equip finds the call slots and the flags of all ranks.
 func (t *Transport) equip() {
 	t.run.t = t
+	t.distance.calibrate(t.mem.word(t.mem.header(t.self, 0)))
 	t.operands = make([][]byte, len(t.ranks))
 	t.locations, t.views = make([]location, len(t.ranks)), make([][]byte, len(t.ranks))
 	for i := range t.ranks {
@@ -209,6 +213,9 @@ func (r *run) reduce() error {
 		if err := r.exchange(); err != nil {
 			return err
 		}
+		if len(r.in) >= sampleLeast {
+			r.measureDistance()
+		}
 		for peer := range t.slots {
 			t.operands[peer] = t.slots[peer][r.parity].data(len(r.in))
 		}
@@ -257,7 +264,11 @@ func (r *run) perform(c *steps, s step) error {
 	t := r.t
 	switch {
 	case s.act == match:
-		return r.matchCalls(s.least)
+		if err := r.matchCalls(s.least); err != nil {
+			return err
+		}
+		r.measureDistance()
+		return nil
 	case s.least == 0:
 	case s.from != allOthers:
 		if err := t.wait(t.peerFlags[s.wait][s.from], s.least, s.from, progress); err != nil {

@@ -96,6 +96,7 @@ const (
 	leastPair    = 128 << 10 // least per message between the only two ranks of one host
 	mostPair     = 256 << 10 // most per message between them: a few stay in a core's cache
 	leastNear    = 32 << 10  // least per message between more ranks of one host
+	nearBytes    = 128 << 10 // per message of Direct between ranks of one host
 	leastFar     = 64 << 10  // least per message between hosts
 )
 
@@ -138,7 +139,7 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 		p.Why = "over 4 KiB for each of many ranks of one host: every rank talks to two others"
 	case near:
 		// All operands of a segment fit into the caches at the same time.
-		p.Segment = elementsOf(max(leastNear, SegmentBytes/(size-1)), width)
+		p.Segment = elementsOf(nearBytes, width)
 		p.Why = "over 64 KiB through each rank of one host: two latencies"
 	case partial:
 		half := count * width / size / 2 // of a chunk: one half is folded while the other is in transit

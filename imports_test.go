@@ -74,7 +74,7 @@ scripts/peers             : bench scripts/peers/rounds
 scripts/peers/ddp         : bench scripts/peers/rounds
 scripts/peers/gemm        : nn/cpu nn/cpu/sgemm
 scripts/peers/ner         : scripts/peers/rounds
-scripts/peers/ray         : scripts/peers/rounds
+scripts/peers/ray         : bench scripts/peers/rounds
 scripts/peers/rounds      : bench
 scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data scripts/peers/rounds
 scripts/peers/streams     : trainer/launch

@@ -18,6 +18,8 @@ Usage: scripts/bench-ray.sh [flags]
   --steps N         steps of each worker (default 200, as in the notebooks)
   --rounds N        how often everything is measured (default 5)
   --seconds N       end the script if a program takes longer (default 600)
+  --curves          evaluate after every ten updates, as the notebooks do, and draw how accuracy grows
+                    (accuracy-NETWORK.png and .svg); evaluations then count as time
   --require X       fail if the ratio of ringtrain's speed to Ray's is lower
   --out DIR         write table.md, rounds.csv and raw/ to DIR (default runs/ray/TIME)
   --quick           a smoke test: 2 rounds of 20 steps
@@ -29,7 +31,7 @@ USAGE
 }
 
 trainings=perceptron-sync,perceptron-async,convnet-sync,convnet-async
-workers=2 steps='' rounds='' seconds=600 require=0 out='' quick=no
+workers=2 steps='' rounds='' seconds=600 require=0 out='' quick=no curves=no
 while (($# > 0)); do
 	case $1 in
 	--trainings | --workers | --steps | --rounds | --seconds | --require | --out)
@@ -38,6 +40,7 @@ while (($# > 0)); do
 		shift
 		;;
 	--quick) quick=yes ;;
+	--curves) curves=yes ;;
 	-h | --help) usage && exit ;;
 	*) wrong "$1 is not a flag" ;;
 	esac
@@ -60,22 +63,24 @@ limit=(timeout --foreground --kill-after=10 "$seconds")
 unset RINGTRAIN_OPENBLAS OPENBLAS_CORETYPE MKL_NUM_THREADS GOMAXPROCS GOGC GODEBUG RAY_ADDRESS
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 BLIS_NUM_THREADS=1 RAY_USAGE_STATS_ENABLED=0
 python=${RAY_PYTHON:-${TMPDIR:-/tmp}/ringtrain-ray/bin/python}
-programs=(ringtrain)
+programs=(ringtrain) curve=()
+[[ $curves == no ]] || curve=(curve)
 
 # The programs: each run_NAME NETWORK-MODE writes JSON to stdout. They are called by name.
 # shellcheck disable=SC2317
 {
 
 run_ringtrain() {
-	local config=examples/mnist.cfg sum=()
+	local config=examples/mnist.cfg sum=() every=0
 	[[ $1 == perceptron-* ]] || config=examples/convnet.cfg
+	[[ $curves == no ]] || every=10
 	# The notebooks sum the gradients of the workers.
 	[[ $1 == *-async ]] || sum=(--reduce sum)
 	"${limit[@]}" "$work/ringtrain" train "$config" --strategy "ps-${1#*-}" "${sum[@]}" --workers "$workers" --steps "$steps" \
-		--device cpu --data "mnist:$work/digits" --seed "$round" --evaluation.frequency 0 --json | grep '"event":"result"'
+		--device cpu --data "mnist:$work/digits" --seed "$round" --evaluation.frequency "$every" --json | grep -E '"event":"(eval|result)"'
 }
 # Ray keeps a token in HOME, and sockets and logs in a directory of RAY_TMPDIR.
-run_ray() { HOME=$work RAY_TMPDIR=$work/tmp "${limit[@]}" "$python" -W ignore scripts/peers/ray/parameter_server.py "${1%-*}" "${1#*-}" "$work/digits" "$workers" "$steps"; }
+run_ray() { HOME=$work RAY_TMPDIR=$work/tmp "${limit[@]}" "$python" -W ignore scripts/peers/ray/parameter_server.py "${1%-*}" "${1#*-}" "$work/digits" "$workers" "$steps" "${curve[@]}"; }
 }
 
 mkdir "$work/tmp"
@@ -89,4 +94,6 @@ fi
 "$work/ringtrain" data digits "$work/digits" >/dev/null
 machine "$(env -u OMP_NUM_THREADS nproc) cores" >"$out/table.md"
 run_all "$trainings"
-conclude "$work/ray" -require "$require"
+plots=()
+[[ $curves == no ]] || plots=(-plots "$out")
+conclude "$work/ray" -require "$require" "${plots[@]}"

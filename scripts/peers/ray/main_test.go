@@ -48,6 +48,38 @@ A note.
 	require.Contains(t, string(lines), "perceptron-sync,3,ray,2,200,4e+06,0.93,ray 1.0\n")
 }
 
+// The curves are medians of the rounds, over rows.
+func TestCurves(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	for round, last := range []float64{.8, .9, .7} {
+		for program, first := range map[string]float64{"ringtrain": .5, "ray": .4} {
+			for _, training := range []string{"perceptron-sync", "perceptron-async"} {
+				text := fmt.Sprintf("{\"event\":\"eval\",\"step\":10,\"accuracy\":%v}\n{\"event\":\"eval\",\"step\":%d,\"accuracy\":1}\n{\"workers\":2,\"steps\":20,\"samples_per_second\":10,\"accuracy\":%v}\n", first, 11+round, last)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.json", training, round+1, program)), []byte(text), 0o600))
+			}
+		}
+	}
+	runs, err := readAll(os.DirFS(dir))
+	require.NoError(t, err)
+	l, err := line(runs[:3])
+	require.NoError(t, err)
+	// The first run has evaluated after 10 and 11 updates, the others after 10, and after 12 or 13.
+	require.InDeltaSlice(t, []float64{2.56, 2.816}, l.X, 1e-9)
+	require.InDeltaSlice(t, []float64{.5, .75}, l.Y, 1e-9)
+
+	var stdout, stderr strings.Builder
+	require.Zero(t, exit([]string{"-plots", out, dir}, &stdout, &stderr), stderr.String())
+	text, err := os.ReadFile(filepath.Join(out, "accuracy-perceptron.svg"))
+	require.NoError(t, err)
+	for _, name := range []string{"ringtrain, sync", "ringtrain, async", "Ray, sync", "Ray, async"} {
+		require.Contains(t, string(text), ">"+name+"<")
+	}
+	require.FileExists(t, filepath.Join(out, "accuracy-perceptron.png"))
+
+	require.Equal(t, 1, exit([]string{"-plots", out, files(t)}, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "measure with --curves")
+}
+
 func TestMistakes(t *testing.T) {
 	damaged := func(name, text string) string {
 		dir := files(t)

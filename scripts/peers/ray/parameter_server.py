@@ -1,13 +1,14 @@
 """Trains with a parameter server that is an actor of Ray, as Ray's and Thinc's notebooks do.
 
-    parameter_server.py NETWORK MODE DIR WORKERS ITERATIONS
+    parameter_server.py NETWORK MODE DIR WORKERS ITERATIONS [curve]
 
 NETWORK is perceptron (Thinc, Adam) or convnet (PyTorch, SGD). With MODE sync, the server
 sums the gradients of all workers in each iteration; with async, it applies each as soon as
 it comes, and there are ITERATIONS * WORKERS updates. DIR has the IDX files of "ringtrain
 data digits". As in ringtrain, every process has one thread and all rows in memory, and a
 batch has 128 rows. Unlike Thinc's notebook, workers zero their gradients. Prints one JSON
-object with the fields of main.go.
+object with the fields of main.go. With curve, it evaluates after every ten updates, as the
+notebooks do, and first prints an object for each evaluation.
 """
 
 import gzip
@@ -20,7 +21,7 @@ import numpy
 import ray
 
 ROWS, SIDE, CLASSES = 128, 28, 10
-READ_EVERY = 10  # updates after which the notebooks read the weights, to evaluate
+READ_EVERY = 10  # updates after which the notebooks read the weights and evaluate
 
 
 def read(directory, part):
@@ -163,17 +164,18 @@ class Worker:
         return self.net.gradients(self.pixels[batch], self.labels[batch])
 
 
-def sync(server, workers, iterations):
-    """Returns the weights after as many updates as there are iterations."""
+def sync(server, workers, iterations, see):
+    """Returns the weights after as many updates as there are iterations. Every READ_EVERY
+    updates it calls see with their number and the weights."""
     weights = server.weights.remote()
     for i in range(iterations):
         weights = server.apply.remote(*[worker.gradients.remote(weights) for worker in workers])
-        if i % READ_EVERY == 0:
-            ray.get(weights)
+        if (i + 1) % READ_EVERY == 0:
+            see(i + 1, ray.get(weights))
     return ray.get(weights)
 
 
-def asynchronous(server, workers, iterations):
+def asynchronous(server, workers, iterations, see):
     """Returns the weights after an update for every worker in each iteration."""
     weights = server.weights.remote()
     busy = {worker.gradients.remote(weights): worker for worker in workers}
@@ -182,28 +184,36 @@ def asynchronous(server, workers, iterations):
         worker = busy.pop(first)
         weights = server.apply.remote(first)
         busy[worker.gradients.remote(weights)] = worker
-        if i % READ_EVERY == 0:
-            ray.get(weights)
+        if (i + 1) % READ_EVERY == 0:
+            see(i + 1, ray.get(weights))
     return ray.get(weights)
 
 
-def main(network, mode, directory, workers, iterations):
+def main(network, mode, directory, workers, iterations, curve=""):
     """Starts the actors, trains, evaluates and prints the result."""
     workers, iterations = int(workers), int(iterations)
     ray.init(num_cpus=workers + 1, include_dashboard=False, log_to_driver=False, object_store_memory=10**9)
     server = Server.remote(network)
     actors = [Worker.remote(network, os.path.abspath(directory), seed) for seed in range(workers)]
     ray.get([server.weights.remote()] + [worker.ready.remote() for worker in actors])
-    begin = time.perf_counter()
-    weights = {"sync": sync, "async": asynchronous}[mode](server, actors, iterations)
-    seconds = time.perf_counter() - begin
     net = NETWORKS[network]()
-    net.set_weights(weights)
     pixels, labels = read(directory, "t10k")
+
+    def accuracy(weights):
+        net.set_weights(weights)
+        return float((net.classify(pixels) == labels).mean())
+
+    def see(update, weights):
+        if curve:
+            print(json.dumps({"event": "eval", "step": update, "accuracy": accuracy(weights)}))
+
+    begin = time.perf_counter()
+    weights = {"sync": sync, "async": asynchronous}[mode](server, actors, iterations, see)
+    seconds = time.perf_counter() - begin
     print(json.dumps({
         "workers": workers, "steps": iterations * (workers if mode == "async" else 1),
         "samples_per_second": iterations * workers * ROWS / seconds,
-        "accuracy": float((net.classify(pixels) == labels).mean()),
+        "accuracy": accuracy(weights),
         "about": f"Ray {ray.__version__}, {net.about()}",
     }))
     ray.shutdown()

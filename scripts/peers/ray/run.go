@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ type run struct {
 	training string // such as perceptron-sync
 	program  string
 	round    int
+	curve    []evaluation
 
 	Workers  int      `json:"workers"`
 	Steps    int      `json:"steps"` // updates
@@ -27,6 +29,13 @@ type run struct {
 	Accuracy *float64 `json:"accuracy"` // of the test rows, at the end
 	Plan     string   `json:"plan"`     // of ringtrain
 	About    string   `json:"about"`    // of Ray
+}
+
+// An evaluation is one before the end. ringtrain reports it as its eval event.
+type evaluation struct {
+	Event    string  `json:"event"`
+	Step     int     `json:"step"` // updates before it
+	Accuracy float64 `json:"accuracy"`
 }
 
 var fileName = regexp.MustCompile(`^([a-z]+-[a-z]+)-(\d+)-([a-z]+)\.json$`)
@@ -37,8 +46,17 @@ func readAll(dir fs.FS) ([]run, error) {
 	err := rounds.Read(dir, fileName, "TRAINING-ROUND-PROGRAM.json", func(groups []string, text []byte) error {
 		r := run{training: groups[0], program: groups[2]}
 		r.round, _ = strconv.Atoi(groups[1]) // digits
-		if err := json.Unmarshal(text, &r); err != nil {
-			return err
+		for lines := json.NewDecoder(bytes.NewReader(text)); lines.More(); {
+			var line json.RawMessage
+			if err := lines.Decode(&line); err != nil {
+				return err
+			}
+			var e evaluation
+			if json.Unmarshal(line, &e) == nil && e.Event == "eval" {
+				r.curve = append(r.curve, e)
+			} else if err := json.Unmarshal(line, &r); err != nil {
+				return err
+			}
 		}
 		if r.Steps < 1 || !(r.Rate > 0) || r.Accuracy == nil {
 			return fmt.Errorf("there are %d updates at %v samples/s, or no accuracy", r.Steps, r.Rate)

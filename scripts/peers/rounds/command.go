@@ -16,6 +16,7 @@ type Command[Run any] struct {
 
 	Read     func(dir fs.FS) ([]Run, error)
 	WriteCSV func(file string, runs []Run) error
+	Plot     func(dir string, runs []Run) error // writes plots; nil if there are none
 	// Write returns an error if ringtrain's speed is less than least times the peer's.
 	Write func(w io.Writer, runs []Run, least float64, notes []string) error
 }
@@ -25,6 +26,10 @@ func (c Command[Run]) Exit(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	csvFile := flags.String("csv", "", "`file` for all runs")
+	plots := new(string)
+	if c.Plot != nil {
+		plots = flags.String("plots", "", "`directory` for plots")
+	}
 	least := flags.Float64("require", 0, "minimum `ratio` of ringtrain's speed to "+c.Peer)
 	notes := Notes(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -39,6 +44,9 @@ func (c Command[Run]) Exit(args []string, stdout, stderr io.Writer) int {
 	}
 	if err == nil && *csvFile != "" {
 		err = c.WriteCSV(*csvFile, runs)
+	}
+	if err == nil && *plots != "" {
+		err = c.Plot(*plots, runs)
 	}
 	if err == nil {
 		err = c.Write(stdout, runs, *least, *notes)

@@ -8,15 +8,16 @@ import (
 
 // A distance tells whether the cores of the other ranks are far: whether a line that
 // another core has written arrives no sooner than one from memory. On an AMD EPYC, that is
-// so between cores that do not share a last cache, and on any processor between sockets.
-// The kernel and the hypervisor move ranks, so it can change at any time.
+// so between cores that do not share a last cache. The kernel and the hypervisor move ranks,
+// so it can change at any time.
 //
 // Among far cores, ordinary stores to memory that others have read wait for one line after
 // another, and stores past the caches take a fifth of the time. Among near cores, they take
 // longer. Each rank decides for itself, because its choice does not change what others see.
 type distance struct {
 	late   uint64 // ticks of the processor's counter from which a line comes late; 0: unknown
-	peer   int    // whose line is timed next
+	calls  int    // that could have a sample
+	peer   int    // whose line was timed last
 	recent uint32 // the last samples, a bit each: 1 if the line came late
 	far    bool
 }
@@ -25,6 +26,7 @@ const (
 	sampleLeast = 2 << 10 // bytes of calls with samples, which would delay shorter ones
 	sampleEvery = 4       // such calls; a sample takes as long as two lines
 	samples     = 16      // that decide, by majority
+
 	// lateQuarters is how much of the time of a line from memory is late. On an AMD EPYC
 	// (Zen 4), near lines take one quarter of it, and far ones four.
 	lateQuarters = 3
@@ -59,7 +61,7 @@ func (d *distance) sample(ticks uint64) {
 func (r *run) measureDistance() {
 	t := r.t
 	d := &t.distance
-	if d.late == 0 || t.calls%sampleEvery != 0 {
+	if d.calls++; d.late == 0 || d.calls%sampleEvery != 0 {
 		return
 	}
 	if d.peer++; d.peer%len(t.ranks) == t.self {

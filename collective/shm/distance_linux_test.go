@@ -2,8 +2,10 @@ package shm
 
 import (
 	"math/rand/v2"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -43,6 +45,41 @@ func TestDistance(t *testing.T) {
 	require.True(t, d.far)
 	see(1, 349)
 	require.False(t, d.far)
+}
+
+// Whatever other calls a step makes, every fourth call of 2 KB or more is measured. Shorter
+// ones are not.
+func TestDistanceSamples(t *testing.T) {
+	ranks := newHost(t, 2)
+	for _, p := range ranks {
+		p.distance.late = 1 // any time is late
+	}
+	reduce := func(elements, times int) {
+		var all sync.WaitGroup
+		for _, p := range ranks {
+			all.Go(func() {
+				for range times {
+					assert.NoError(t, p.AllReduce(p.sum(make([]int64, elements))))
+				}
+			})
+		}
+		all.Wait()
+	}
+	reduce(10, 100)
+	require.Zero(t, ranks[0].distance.recent, "short calls")
+	for range samples * sampleEvery {
+		reduce(10, 1)
+		reduce(300, 1)
+		reduce(10, 2)
+	}
+	for _, p := range ranks {
+		require.Equal(t, samples*sampleEvery, p.distance.calls)
+		if loadTicks(new(uint64)) != 0 {
+			require.True(t, p.distance.far)
+		}
+	}
+	reduce(100_000, sampleEvery)
+	require.Equal(t, (samples+1)*sampleEvery, ranks[0].distance.calls, "staged calls count, too")
 }
 
 // A line from memory takes longer than one from a cache, if this processor can be asked.

@@ -74,7 +74,7 @@ func (s Scaling) rows() []ScalingRow {
 	b := cpu.New(cpu.Options{})
 	defer b.Close()
 	w, err := s.workload(b)
-	if err != nil { // its compute is not emulated, so nobody knows when gradients are final
+	if err != nil { // its compute is not emulated, so it is unknown when gradients are final
 		return rows
 	}
 	f := Fabric{Rate: float64(rate)}

@@ -57,7 +57,7 @@ func (d *distance) sample(ticks uint64) {
 }
 
 // measureDistance times a line of another rank's call, which has been shown. The line is that
-// of the header, which the rank has just written and nobody else reads.
+// of the header, which the rank has just written and other ranks seldom read.
 func (r *run) measureDistance() {
 	t := r.t
 	d := &t.distance

@@ -79,6 +79,40 @@ func TestServersOnTwoMachines(t *testing.T) {
 	require.Equal(t, want[len(want)-1].Weights, two[len(two)-1].Weights)
 }
 
+// Workers of two machines do not wait for each other, and end with the same weights. A lost
+// worker ends the job on both machines, which name it.
+func TestAsyncServersOnTwoMachines(t *testing.T) {
+	within := twoMachines(t)
+	start := func(steps string) (first, second *running, out *bytes.Buffer) {
+		job := small(t, "--steps", steps, "--training.batch_size", "32", "--workers", "2", "--nodes", "2", "--insecure", "--strategy", "ps-async", "--servers", "3")
+		out = new(bytes.Buffer)
+		second = &running{Cmd: within(1, append(job, "--join", "10.77.0.1:7946")...), stderr: new(transcript)}
+		second.Stdout, second.Stderr = out, second.stderr
+		require.NoError(t, second.Start())
+		return follow(t, within(0, append(job, "--bind", "10.77.0.1")...)), second, out
+	}
+
+	first, second, out := start("50")
+	require.Zero(t, first.finish(t), first.stderr)
+	require.NoError(t, second.Wait(), second.stderr)
+	two := events(t, out.Bytes())
+	require.NotEmpty(t, two[len(two)-1].Weights)
+	require.Equal(t, first.seen[len(first.seen)-1].Weights, two[len(two)-1].Weights)
+
+	first, second, _ = start("1000000")
+	first.workers(t)
+	for e := (event{}); e.Step < 5; {
+		var err error
+		e, err = first.next()
+		require.NoError(t, err, first.stderr)
+	}
+	require.NoError(t, syscall.Kill(second.workers(t)[0], syscall.SIGKILL))
+	require.NotZero(t, first.finish(t))
+	require.Error(t, second.Wait())
+	require.Regexp(t, `lost rank 2 |rank 2 \(\S+/0\) failed`, first.stderr.String())
+	require.Contains(t, second.stderr.String(), "was killed by signal 9")
+}
+
 // stdoutOf returns what a command that succeeds writes.
 func stdoutOf(t *testing.T, args ...string) string {
 	code, stdout, stderr := result(args...)

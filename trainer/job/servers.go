@@ -53,9 +53,6 @@ func (f *Spec) checkServers() error {
 	if l := f.Place.Process.Launched; l != nil {
 		return fmt.Errorf("%s starts server processes, and %s has started all processes: use --servers %s", f.servedStrategy(), l.By, Colocated)
 	}
-	if f.Place.Nodes > 1 && f.asynchronous() {
-		return fmt.Errorf("%s starts server processes on one machine only: use --servers %s", f.servedStrategy(), Colocated)
-	}
 	return nil
 }
 

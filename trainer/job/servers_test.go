@@ -134,11 +134,8 @@ func TestServersRefused(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"--servers needs --strategy ps-sync or ps-async, or ps-sync in --switch": func(f *Spec) { f.Strategy = "allreduce" },
 		`--servers must be colocated or a number of processes from 1 to 1024`:    func(f *Spec) { f.Gradients.Servers = "many" },
-		`not "0"`:    func(f *Spec) { f.Gradients.Servers = "0" },
-		`not "1025"`: func(f *Spec) { f.Gradients.Servers = "1025" },
-		"ps-async starts server processes on one machine only: use --servers colocated": func(f *Spec) {
-			f.Strategy, f.Place.Nodes, f.Place.Transport = psAsync, 2, cluster.TransportAuto
-		},
+		`not "0"`:                         func(f *Spec) { f.Gradients.Servers = "0" },
+		`not "1025"`:                      func(f *Spec) { f.Gradients.Servers = "1025" },
 		"cannot be combined with ps-sync": func(f *Spec) { f.Gradients.Compress = "int8" },
 		"--device cuda: parameter servers work in host memory": func(f *Spec) {
 			f.Place.Transport, f.Device.Device = cluster.TransportAuto, "cuda"

@@ -1,6 +1,7 @@
 package paramserver
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,7 +63,7 @@ func FuzzDecodeLayout(f *testing.F) {
 		same, err := decodeLayout(again)
 		require.NoError(t, err)
 		require.Equal(t, l.Parameters, same.Parameters)
-		require.Equal(t, l.Buckets, same.Buckets)
+		require.True(t, slices.Equal(l.Buckets, same.Buckets), "%v, not %v", same.Buckets, l.Buckets) // none may be nil or empty
 		routesOf(l, split(l.Parameters, 3, false))
 	})
 }

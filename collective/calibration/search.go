@@ -20,10 +20,14 @@ const (
 	// readGain is usualGain for reading through the kernel. Where trials found reading
 	// faster, programs have still taken up to 1.7 times as long as with copying.
 	readGain = .8
-	spread   = 2   // of the fastest run: a median above this means that other load disturbs
-	enough   = 8   // trials that show whether other load disturbs
-	seldom   = 8   // one in this many trials may be disturbed; on a quiet machine, one in 30 is
-	slower   = 1.2 // how much longer per byte the calls of an experiment may take than those before it
+	// streamGain is usualGain for never storing past the caches. Among near cores, the two
+	// ways are the same, so any difference is noise; among far ones, stores past the caches
+	// may save five sixths.
+	streamGain = .8
+	spread     = 2   // of the fastest run: a median above this means that other load disturbs
+	enough     = 8   // trials that show whether other load disturbs
+	seldom     = 8   // one in this many trials may be disturbed; on a quiet machine, one in 30 is
+	slower     = 1.2 // how much longer per byte the calls of an experiment may take than those before it
 )
 
 // A Trial is one or more calls to measure: AllReduces of float32 sums.

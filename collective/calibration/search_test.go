@@ -197,7 +197,7 @@ func TestChoicesOfKnownHosts(t *testing.T) {
 		{"Zen 3, more time", zen3, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
 		{"small chunks", smallChunks(), Setting{Reads: true, Strings: true}, "small=16K,chunk=64K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
 		{"far cores", streaming(.2), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"far cores that stream slowly", streaming(1.2), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=off,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"far cores that stream slowly", streaming(1.4), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=off,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
 		{"Zen 3 without string moves", zen3, Setting{Reads: true}, "small=16K,chunk=128K,string-least=off,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

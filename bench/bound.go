@@ -49,7 +49,8 @@ func (w Workload) summed(n int) float64 {
 
 // boundServers is bound for parameter servers. All that is pushed to the busiest server passes
 // its link, and then all that is pulled from it. If workers wait for each other, pulls begin
-// after the last push.
+// after the last push, and the first push when the first bucket is final. Smaller buckets
+// could begin sooner, so this bound is that of the buckets in use.
 func (f Fabric) boundServers(w Workload, s system, n int) float64 {
 	v := f.serving(w, s, n)
 	all, largest := w.Params.Grads.Len(), slices.Max(v.held())

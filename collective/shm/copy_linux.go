@@ -14,6 +14,7 @@ func (d *reduction) copyForPeers(to, from []byte) {
 	d.copyLarge(to, from, n)
 }
 
+// copyLarge is copyForPeers from copyLeast on. A function of its own keeps small calls short.
 func (d *reduction) copyLarge(to, from []byte, n int) {
 	switch {
 	case n >= d.streamLeast && d.distance.far:

@@ -146,6 +146,9 @@ func (c *Client) Keys(ctx context.Context, prefix string) ([]string, error) {
 
 // call sends a request until there is a reply, patience ends or ctx ends.
 func (c *Client) call(ctx context.Context, r request) (reply, error) {
+	if err := ctx.Err(); err != nil {
+		return reply{}, c.wrap(err)
+	}
 	message := r.encode()
 	tryCtx, cancel := context.WithTimeout(ctx, c.config.Patience)
 	defer cancel()

@@ -26,7 +26,8 @@ type outcome struct {
 	err     error
 }
 
-// Set implements Store. Once its commit has begun, it waits for the end even if ctx ends.
+// Set implements Store. Once the writer has the update, Set waits for its commit even if
+// ctx ends.
 func (d *DB) Set(ctx context.Context, key string, v Value, version uint64) (uint64, error) {
 	return d.set(ctx, update{key: key, value: v, version: version})
 }
@@ -37,6 +38,9 @@ func (d *DB) set(ctx context.Context, u update) (uint64, error) {
 		return 0, err
 	}
 	if err := u.value.Check(); err != nil {
+		return 0, err
+	}
+	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	done := make(chan outcome, 1)

@@ -116,6 +116,8 @@ func testStore(t *testing.T, s Store) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = s.Keys(ended, "")
 	require.ErrorIs(t, err, context.Canceled)
+	_, err = s.Set(ended, "w", w, Any)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // Of two writers that have read the same version, the second fails.

@@ -77,5 +77,5 @@ func TestScale(t *testing.T) {
 }
 
 func TestInstructions(t *testing.T) {
-	require.Contains(t, []string{"", "AVX2", "AVX2 F16C"}, fold.Instructions())
+	require.Contains(t, []string{"", "AVX2", "AVX2 F16C", "NEON"}, fold.Instructions())
 }

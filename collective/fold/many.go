@@ -40,22 +40,53 @@ func checkLengths[T Number](dst []T, operands [][]T) {
 	}
 }
 
+// few is the number of elements from which sumEach works in pieces. Fewer would not be worth
+// clearing its room.
+const few = 8
+
 // sumEach is SumAll from element lo on. It works in pieces and writes a piece only after
 // reading all of its operands, so that dst may be an operand.
 func sumEach(dst []float32, operands [][]float32, by float32, lo int) {
+	if len(dst)-lo < few {
+		sumFew(dst, operands, by, lo)
+		return
+	}
 	var room [256]float32
 	for lo < len(dst) {
 		hi := min(lo+len(room), len(dst))
 		acc := room[:hi-lo]
-		foldFloats(Sum, acc, operands[0][lo:hi], operands[1][lo:hi], nan32)
+		SumInto(acc, operands[0][lo:hi], operands[1][lo:hi])
 		for _, x := range operands[2:] {
-			foldFloats(Sum, acc, acc, x[lo:hi], nan32)
+			SumInto(acc, acc, x[lo:hi])
 		}
 		if by != 1 {
-			scaleFloats(acc, by, nan32)
+			Scale(acc, by)
 		}
 		copy(dst[lo:], acc)
 		lo = hi
+	}
+}
+
+// sumFew is sumEach, element by element.
+func sumFew(dst []float32, operands [][]float32, by float32, lo int) {
+	for i := lo; i < len(dst); i++ {
+		sum := operands[0][i]
+		for _, x := range operands[1:] {
+			y := x[i]
+			r := sum + y
+			if r != r {
+				r = nan32(sum, y)
+			}
+			sum = r
+		}
+		if by != 1 {
+			r := sum * by
+			if r != r {
+				r = nan32(sum, by)
+			}
+			sum = r
+		}
+		dst[i] = sum
 	}
 }
 

@@ -1,4 +1,4 @@
-//go:build !amd64 || noasm || race
+//go:build !(amd64 || arm64) || noasm || race
 
 package fold
 

@@ -23,6 +23,24 @@ func newMask(rate float32, layer uint32, s nn.Stream) mask {
 	}
 }
 
+// The increments of the two Philox key words per round.
+const (
+	philoxW0     = 0x9E3779B9
+	philoxW1     = 0xBB67AE85
+	philoxRounds = 10
+)
+
+// roundKeys returns the pairs of key words of all rounds, for the kernels.
+func (m mask) roundKeys() (keys [2 * philoxRounds]uint32) {
+	key, _ := m.stream.Counter(m.layer, 0, 0)
+	for r := range philoxRounds {
+		keys[2*r], keys[2*r+1] = key[0], key[1]
+		key[0] += philoxW0
+		key[1] += philoxW1
+	}
+	return keys
+}
+
 // Dropout implements nn.Dense.
 func (b *Backend) Dropout(y, x nn.Buffer, width int, rate float32, layer uint32, s nn.Stream) {
 	m := newMask(rate, layer, s)

@@ -40,13 +40,13 @@ func needKernels(t *testing.T) {
 	}
 }
 
-// eachWidth runs a test with the kernels of AVX2, and then with those of AVX-512 where the
-// processor has it.
+// eachWidth runs a test with the kernels of AVX2 or NEON, and then with those of AVX-512
+// where the processor has it.
 func eachWidth(t *testing.T, f func(t *testing.T)) {
 	wide := hasAVX512
 	defer func() { hasAVX512 = wide }()
 	hasAVX512 = false
-	t.Run("AVX2", f)
+	t.Run("narrow", f)
 	if hasAVX512 = wide; wide {
 		t.Run("AVX-512", f)
 	}
@@ -187,6 +187,30 @@ func kernelsEqualLoops(t *testing.T) {
 	}
 }
 
+// Moments below the smallest normal number become 0, and no others.
+func TestAdamFlushesSubnormalMoments(t *testing.T) {
+	needKernels(t)
+	const n = 32
+	t1 := *someTerms(0)
+	t1[termBeta1], t1[termBeta2], t1[termMix1], t1[termMix2] = 1, 1, 0, 0
+	below := math.Nextafter32(smallestNormal, 0)
+	moments := []float32{smallestNormal, -smallestNormal, below, -below, 0, 1, -1, math.SmallestNonzeroFloat32}
+	var want, got operands
+	for _, o := range []*operands{&want, &got} {
+		*o = operands{w: make([]float32, n), g: make([]float32, n), m: make([]float32, n), v: make([]float32, n)}
+		for i := range n {
+			m := moments[i%len(moments)]
+			o.w[i], o.m[i], o.v[i] = 1, m, float32(math.Abs(float64(m)))
+		}
+	}
+	adamLoop(want, &t1)
+	adam(&t1, got, false)
+	same(t, want.w, got.w, "weights")
+	same(t, want.m, got.m, "first moments")
+	same(t, want.v, got.v, "second moments")
+	require.Equal(t, []float32{smallestNormal, -smallestNormal, 0, 0, 0, 1, -1, 0}, got.m[:len(moments)])
+}
+
 // Long vectors are passed to the kernels in several calls.
 func TestKernelsOfLongVectors(t *testing.T) {
 	needKernels(t)
@@ -274,6 +298,22 @@ func TestDropoutEqualsLoop(t *testing.T) {
 			same(t, want, got, fmt.Sprintf("width %d rate %v", width, rate))
 		}
 	}
+}
+
+// An element is kept if its number equals the threshold.
+func TestDropoutAtTheThreshold(t *testing.T) {
+	needKernels(t)
+	m := newMask(.5, 3, nn.Stream{Seed: 1, Step: 2})
+	m.threshold = m.stream.Draw(m.layer, 0, 1)[2] >> 8
+	x := make([]float32, 32)
+	for i := range x {
+		x[i] = 1
+	}
+	want, got := make([]float32, 32), make([]float32, 32)
+	dropLoop(want, x, m, 0, 0)
+	require.Equal(t, 32, newDropKernel(m).fast(got, x, 0))
+	same(t, want, got, "threshold")
+	require.Equal(t, m.scale, got[4*1+2])
 }
 
 // A row that takes several kernel calls continues with the next counters.

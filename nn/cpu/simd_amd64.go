@@ -151,13 +151,6 @@ func (k *updateKernel) sgd(o operands) int {
 	return n
 }
 
-// The increments of the two Philox key words per round.
-const (
-	philoxW0     = 0x9E3779B9
-	philoxW1     = 0xBB67AE85
-	philoxRounds = 10
-)
-
 // The layout of dropKernel.state. Pairs of round keys follow at the end.
 const (
 	dropColumn = iota
@@ -182,12 +175,8 @@ func newDropKernel(m mask) *dropKernel {
 	limit, factor := uint64(m.threshold-1), uint64(math.Float32bits(m.scale)) // compared as signed words: -1 for 0
 	k.set(dropLimit, limit<<32|limit&math.MaxUint32)
 	k.set(dropFactor, factor<<32|factor)
-	key, _ := m.stream.Counter(m.layer, 0, 0)
-	for r := range philoxRounds {
-		k.set(dropKeys+2*r, uint64(key[0]))
-		k.set(dropKeys+2*r+1, uint64(key[1]))
-		key[0] += philoxW0
-		key[1] += philoxW1
+	for i, key := range m.roundKeys() {
+		k.set(dropKeys+i, uint64(key))
 	}
 	return k
 }

@@ -1,29 +1,21 @@
-//go:build !amd64 || noasm || race
+//go:build !(amd64 || arm64) || noasm || race
 
 package cpu
 
 // Without kernels, the loops do all the work.
 
-var hasAVX512 bool
-
 func fastAdd([]float32, []float32) int                             { return 0 }
 func fastScale([]float32, float32) int                             { return 0 }
 func fastSum(_, _, _ []float32) int                                { return 0 }
-func fastWeights([]float32, int, int, maskedRows) int              { return 0 }
-func fastScores(_, _ []float32, _, _, _ int, _ float32) int        { return 0 }
-func fastNorm(_, _, _, _, _ []float32, _ float32) int              { return 0 }
-func fastNormGrad(_, _, _ []float32, _ normGrads) int              { return 0 }
-func fastMaxout(_, _ []float32, _ int) int                         { return 0 }
-func fastMaxoutGrad(_, _, _ []float32, _ int) int                  { return 0 }
 func fastAxpy([]float32, float32, []float32) int                   { return 0 }
 func fastRelu([]float32, []float32) int                            { return 0 }
 func fastReluGrad([]float32, []float32, []float32, float32) int    { return 0 }
 func fastMax([]float32, []float32) int                             { return 0 }
 func fastDot(*[16]float32, []float32, []float32) int               { return 0 }
+func fastSquares(_ *[16]float64, _, _ []float32, _, _ float32) int { return 0 }
 func fastExp([]float32, float32) int                               { return 0 }
 func fastGelu([]float32, []float32) int                            { return 0 }
 func fastGeluGrad([]float32, []float32, []float32) int             { return 0 }
-func fastSquares(_ *[16]float64, _, _ []float32, _, _ float32) int { return 0 }
 
 type updateKernel struct{}
 

@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/tools/neon"
+)
 
 // The offsets of the fields of nn/cpu/sgemm's tiles.
 const (
@@ -33,103 +37,103 @@ const (
 func right(vectors int) int { return 28 - max(4, vectors) }
 
 // product emits a kernel for tiles of C with a number of rows, each of some registers.
-func (g *generator) product(rows, vectors int) {
+func (g generator) product(rows, vectors int) {
 	g.begin(fmt.Sprintf("neonRows%dx%d", rows, vectors), "t", tileEnd/8, fmt.Sprintf("computes tiles of %d rows and %d columns.", rows, 4*vectors))
 	for _, f := range []struct{ register, offset int }{
 		{1, tileA}, {3, tileC}, {4, tileStepA}, {5, tileNextA}, {6, tileStepB}, {7, tileRowC}, {9, tileCount}, {10, tileAdd}, {11, tileMask},
 	} {
-		g.emit("MOVD %d(R0), R%d", f.offset, f.register)
+		g.Emit("MOVD %d(R0), R%d", f.offset, f.register)
 	}
-	g.label("tile")
-	g.emit("MOVD %d(R0), R2", tileB)
-	g.emit("MOVD R1, R8")
-	g.emit("MOVD %d(R0), R12", tileK)
-	g.emit("MOVD R3, R13")
+	g.Label("tile")
+	g.Emit("MOVD %d(R0), R2", tileB)
+	g.Emit("MOVD R1, R8")
+	g.Emit("MOVD %d(R0), R12", tileK)
+	g.Emit("MOVD R3, R13")
 	for i := range rows {
-		g.emit("PRFM (R13), PLDL2KEEP") // needed only after the loop
-		g.emit("ADD R7, R13")
+		g.Emit("PRFM (R13), PLDL2KEEP") // needed only after the loop
+		g.Emit("ADD R7, R13")
 		for v := range vectors {
 			n := i*vectors + v
-			g.emit("VEOR V%d.B16, V%d.B16, V%d.B16", n, n, n)
+			g.Emit("VEOR V%d.B16, V%d.B16, V%d.B16", n, n, n)
 		}
 	}
-	g.label("step")
+	g.Label("step")
 	b := right(vectors)
-	g.emit("VLD1 (R2), %s", registers(b, min(4, vectors)))
+	g.Emit("VLD1 (R2), %s", neon.List(b, min(4, vectors), "S4"))
 	if vectors == 8 {
-		g.emit("ADD $64, R2, R13")
-		g.emit("VLD1 (R13), %s", registers(b+4, 4))
+		g.Emit("ADD $64, R2, R13")
+		g.Emit("VLD1 (R13), %s", neon.List(b+4, 4, "S4"))
 	}
-	g.emit("VLD1 (R8), %s", registers(left, (rows+3)/4))
+	g.Emit("VLD1 (R8), %s", neon.List(left, (rows+3)/4, "S4"))
 	for i := range rows {
 		for v := range vectors {
 			g.multiplyAdd(i*vectors+v, b+v, left+i/4, i%4)
 		}
 	}
-	g.emit("ADD R6, R2")
-	g.emit("ADD R4, R8")
-	g.emit("SUBS $1, R12")
-	g.emit("BNE step")
+	g.Emit("ADD R6, R2")
+	g.Emit("ADD R4, R8")
+	g.Emit("SUBS $1, R12")
+	g.Emit("BNE step")
 	g.finish(rows, vectors)
-	g.emit("ADD R5, R1")
-	g.emit("SUBS $1, R9")
-	g.emit("BNE tile")
-	g.emit("RET")
+	g.Emit("ADD R5, R1")
+	g.Emit("SUBS $1, R9")
+	g.Emit("BNE tile")
+	g.Emit("RET")
 }
 
 // finish stores the sums in C or adds them to it, and moves R3 to the next tile.
-func (g *generator) finish(rows, vectors int) {
+func (g generator) finish(rows, vectors int) {
 	last := vectors - 1
 	each := func(whole, partial func(sum int)) {
 		for i := range rows {
-			g.emit("MOVD R3, R13")
+			g.Emit("MOVD R3, R13")
 			for v := range vectors {
 				if v == last {
 					partial(i*vectors + v)
 				} else {
 					whole(i*vectors + v)
-					g.emit("ADD $16, R13")
+					g.Emit("ADD $16, R13")
 				}
 			}
-			g.emit("ADD R7, R3")
+			g.Emit("ADD R7, R3")
 		}
 	}
-	store := func(sum int) { g.emit("VST1 %s, (R13)", registers(sum, 1)) }
+	store := func(sum int) { g.Emit("VST1 %s, (R13)", neon.List(sum, 1, "S4")) }
 	add := func(sum int) {
-		g.emit("VLD1 (R13), %s", registers(spare, 1))
-		g.vectorAdd(sum, sum, spare)
+		g.Emit("VLD1 (R13), %s", neon.List(spare, 1, "S4"))
+		g.Three(fadd, sum, sum, spare)
 		store(sum)
 	}
-	g.emit("CMP $15, R11")
-	g.emit("BNE partial")
-	g.emit("CBNZ R10, add")
+	g.Emit("CMP $15, R11")
+	g.Emit("BNE partial")
+	g.Emit("CBNZ R10, add")
 	each(store, store)
-	g.emit("B next")
-	g.label("add")
+	g.Emit("B next")
+	g.Label("add")
 	each(add, add)
-	g.emit("B next")
-	g.label("partial")
-	g.emit("CBNZ R10, addPartial")
-	each(store, func(sum int) { g.lanes(sum, "R13", func(r, lane int) { g.emit("VST1 V%d.S[%d], (R14)", r, lane) }) })
-	g.emit("B next")
-	g.label("addPartial")
+	g.Emit("B next")
+	g.Label("partial")
+	g.Emit("CBNZ R10, addPartial")
+	each(store, func(sum int) { g.lanes(sum, "R13", func(r, lane int) { g.Emit("VST1 V%d.S[%d], (R14)", r, lane) }) })
+	g.Emit("B next")
+	g.Label("addPartial")
 	each(add, func(sum int) {
-		g.lanes(spare, "R13", func(r, lane int) { g.emit("VLD1 (R14), V%d.S[%d]", r, lane) })
-		g.vectorAdd(sum, sum, spare)
-		g.lanes(sum, "R13", func(r, lane int) { g.emit("VST1 V%d.S[%d], (R14)", r, lane) })
+		g.lanes(spare, "R13", func(r, lane int) { g.Emit("VLD1 (R14), V%d.S[%d]", r, lane) })
+		g.Three(fadd, sum, sum, spare)
+		g.lanes(sum, "R13", func(r, lane int) { g.Emit("VST1 V%d.S[%d], (R14)", r, lane) })
 	})
-	g.label("next")
+	g.Label("next")
 }
 
 // lanes emits move for the lanes of a register that the mask in R11 has, at most three, with the
 // address in R14.
-func (g *generator) lanes(r int, from string, move func(r, lane int)) {
-	g.emit("MOVD %s, R14", from)
+func (g generator) lanes(r int, from string, move func(r, lane int)) {
+	g.Emit("MOVD %s, R14", from)
 	move(r, 0)
-	g.emit("ADD $4, R14")
-	g.emit("TBZ $1, R11, 5(PC)")
+	g.Emit("ADD $4, R14")
+	g.Emit("TBZ $1, R11, 5(PC)")
 	move(r, 1)
-	g.emit("ADD $4, R14")
-	g.emit("TBZ $2, R11, 2(PC)")
+	g.Emit("ADD $4, R14")
+	g.Emit("TBZ $2, R11, 2(PC)")
 	move(r, 2)
 }

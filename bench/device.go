@@ -39,7 +39,7 @@ func sameMemory(a, b collective.Vector) bool {
 // move copies src to dst unless they are the same memory.
 func (s *Spec) move(dst, src collective.Vector) error {
 	switch {
-	case sameMemory(dst, src):
+	case dst == src, sameMemory(dst, src): // the first takes less of the time that is measured
 		return nil
 	case s.Device != nil:
 		return s.Device.Copy(dst, src)
@@ -59,12 +59,4 @@ func (t *trial) ready(ctx context.Context) error {
 		return err
 	}
 	return t.spec.Device.Wait(ctx)
-}
-
-// result returns the result of a call, in host memory.
-func (t *trial) result() (collective.Vector, error) {
-	if t.spec.Device == nil {
-		return t.dst, nil
-	}
-	return t.got, t.spec.Device.Read(host(t.got), t.dst)
 }

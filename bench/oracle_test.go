@@ -363,14 +363,16 @@ func read(v collective.Vector, j int) float64 {
 // countWrong compares bits: equal NaNs are equal, and -0 is not 0.
 func TestCountWrongComparesBits(t *testing.T) {
 	nan := math.NaN()
-	same := collective.Of([]float64{1, nan, 0})
-	require.Zero(t, countWrong(collective.Of([]float64{1, nan, 0}), same))
-	require.EqualValues(t, 1, countWrong(collective.Of([]float64{1, nan, math.Copysign(0, -1)}), same))
-	require.EqualValues(t, 2, countWrong(collective.Of([]float64{nan, 1, 0}), same))
-	require.EqualValues(t, 3, countWrong(collective.Of([]float64{2, 2, 2}), same))
-	require.Zero(t, countWrong(collective.Of([]float64{}), collective.Of([]float64{})))
+	count := func(got ...float64) int64 {
+		return countWrong(host(collective.Of(got)), host(collective.Of([]float64{1, nan, 0})), 8)
+	}
+	require.Zero(t, count(1, nan, 0))
+	require.EqualValues(t, 1, count(1, nan, math.Copysign(0, -1)))
+	require.EqualValues(t, 2, count(nan, 1, 0))
+	require.EqualValues(t, 3, count(2, 2, 2))
+	require.Zero(t, countWrong(nil, nil, 8))
 	for bit := range 32 {
-		require.EqualValues(t, 1, countWrong(collective.Of([]uint8{0, 0, 0, 0}), collective.Of(single(bit))), "bit %d", bit)
+		require.EqualValues(t, 1, countWrong(make([]uint8, 4), single(bit), 1), "bit %d", bit)
 	}
 }
 

@@ -140,10 +140,11 @@ func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, e
 	if !alone {
 		return nil, g.busy(c)
 	}
-	if err = g.refusal(c); err != nil {
+	if g.refuses() {
 		g.watchdog.finish()
+		return nil, g.refusal(c)
 	}
-	return limited, err
+	return limited, nil
 }
 
 // reserve keeps calls from beginning, until watchdog.finish.
@@ -157,6 +158,9 @@ func (g *caller) reserve(c *Call) error {
 	}
 	return err
 }
+
+// refuses reports whether no call can begin any more.
+func (g *caller) refuses() bool { return g.closed.Load() || g.broken.Load() != nil }
 
 // refusal returns why no call can begin any more, or nil.
 func (g *caller) refusal(c *Call) error {

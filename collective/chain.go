@@ -57,6 +57,21 @@ func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
 	}
 }
 
+// FoldPair folds the operands a of rank 0 and b of rank 1 like [Chain.Range], but only sums
+// of float32 within one block. It reports whether it did. For a few elements, it executes
+// half as many instructions.
+func FoldPair(c *Call, at int, dst, a, b []byte) bool {
+	block := uint(at) / schedule.BlockLen
+	if c.DType != Float32 || c.Op != Sum || uint(at+len(dst)/4-1)/schedule.BlockLen != block {
+		return false
+	}
+	if block%2 == 1 {
+		a, b = b, a
+	}
+	fold.SumInto(elements[float32](dst), elements[float32](a), elements[float32](b))
+	return true
+}
+
 // Fold sets dst to the finished reduction of the operands, one per rank, folded
 // from the first to the last. dst may be one of them. They hold at most one
 // block and are aligned for their type.

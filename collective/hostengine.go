@@ -23,7 +23,7 @@ type HostEngine struct {
 
 	started []*Operation // given to Start, not yet finished by Wait
 	agrees  bool         // compare the call without carrying it out; see Agree
-	shown   *Operation   // the one of started that was announced by Abilities.Show
+	shown   bool         // started has one, and Abilities.Show has announced it
 
 	aborted      atomic.Pointer[RankError] // set by Abort, because a group of one has no peer that would report it
 	contextWatch contextWatch
@@ -97,7 +97,7 @@ func (e *HostEngine) show(o *Operation) error {
 		return ErrClosed
 	}
 	e.can.Show(o)
-	e.shown = o
+	e.shown = true
 	e.reduced += bytes
 	return nil
 }
@@ -108,12 +108,12 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if e.shown != nil {
+	if e.shown {
 		err = e.finishShown()
 	} else if err = e.admit(ctx); err == nil {
 		err = e.end(e.performAll())
 	}
-	e.started, e.agrees, e.shown = e.started[:0], false, nil
+	e.started, e.agrees, e.shown = e.started[:0], false, false
 	e.active.leave()
 	return err
 }
@@ -121,7 +121,7 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 // finishShown carries out the announced call, even if the engine was closed or aborted
 // meanwhile; see Abilities.Show. Its context is already watched, and it sends no messages.
 func (e *HostEngine) finishShown() error {
-	err := e.performShared(e.shown)
+	err := e.performShared(e.started[0])
 	if err != nil {
 		e.blame(err)
 	}

@@ -2,6 +2,7 @@ package collective_test
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 	"slices"
 	"testing"
@@ -52,6 +53,37 @@ func TestFoldLocalEqualsAllReduce(t *testing.T) {
 			if k != alias {
 				require.Equal(rt, collectivetest.Operands[float32](k, n), mine[k], "operand %d stays", k)
 			}
+		}
+	})
+}
+
+// FoldPair has the bits of Range, or leaves operands in several blocks alone.
+func TestFoldPairEqualsRange(t *testing.T) {
+	var c collective.Chain
+	sum := collective.Call{DType: collective.Float32, Op: collective.Sum}
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.SampledFrom([]int{1, 7, 8, 9, 95, 96, 97, 4096, 4097}).Draw(rt, "n")
+		at := rapid.SampledFrom([]int{0, 1, 4000, 4095, 4096, 8191, 12_345}).Draw(rt, "at")
+		var operands [2][]byte
+		for k := range operands {
+			operands[k], _ = collective.Of(collectivetest.Operands[float32](k, n)).Host()
+			for i := 3; i < n; i += 5 { // NaNs that differ show the order in which operands are added
+				binary.LittleEndian.PutUint32(operands[k][4*i:], 0x7fc00000|uint32(k))
+			}
+		}
+		want, got := make([]byte, 4*n), make([]byte, 4*n)
+		c.Range(collective.Float32, collective.Sum, at, want, operands[:])
+		oneBlock := at/4096 == (at+n-1)/4096
+		require.Equal(rt, oneBlock, collective.FoldPair(&sum, at, got, operands[0], operands[1]))
+		if !oneBlock {
+			require.Equal(rt, make([]byte, 4*n), got)
+			return
+		}
+		require.Equal(rt, want, got)
+		require.True(rt, collective.FoldPair(&sum, at, operands[1], operands[0], operands[1]))
+		require.Equal(rt, want, operands[1], "in place of the second operand")
+		for _, other := range []collective.Call{{DType: collective.Int32, Op: collective.Sum}, {DType: collective.Float32, Op: collective.Max}} {
+			require.False(rt, collective.FoldPair(&other, at, got, operands[0], operands[1]))
 		}
 	})
 }

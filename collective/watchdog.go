@@ -18,8 +18,8 @@ type watchdog struct {
 	most time.Duration // the deadline
 
 	state publish.Word
-	done  atomic.Value // Done() of the caller's context that is watched, a <-chan struct{}
-	armed atomic.Bool  // the timer runs
+	done  atomic.Pointer[<-chan struct{}] // Done() of the caller's context that is watched
+	armed atomic.Bool                     // the timer runs
 
 	ctx    context.Context // nil until the first call, then always the same
 	cancel context.CancelCauseFunc
@@ -49,13 +49,13 @@ const checksPerDeadline = 16
 // false if another call is running.
 func (w *watchdog) begin(ctx context.Context) (context.Context, bool) {
 	done, state := ctx.Done(), running
-	if w.done.Load() != any(done) {
+	if !w.watches(done) {
 		state = setting
 	}
 	if !w.state.CompareAndSwap(idle, state) {
 		return nil, false
 	}
-	if w.done.Load() != any(done) {
+	if !w.watches(done) {
 		w.state.Store(setting) // from here on, the end of the previous context does not affect this call
 		w.follow(ctx)
 		w.state.Store(running)
@@ -67,6 +67,12 @@ func (w *watchdog) begin(ctx context.Context) (context.Context, bool) {
 		w.cancel(context.Cause(ctx))
 	}
 	return w.ctx, true
+}
+
+// watches reports whether done is that of the context that is watched.
+func (w *watchdog) watches(done <-chan struct{}) bool {
+	watched := w.done.Load()
+	return watched != nil && *watched == done
 }
 
 // reserve keeps calls from beginning until finish. It returns false if a call is
@@ -94,8 +100,9 @@ func (w *watchdog) follow(ctx context.Context) {
 	}
 	w.watch++
 	mine := w.watch
-	w.done.Store(ctx.Done())
-	if ctx.Done() == nil {
+	done := ctx.Done()
+	w.done.Store(&done)
+	if done == nil {
 		return
 	}
 	w.forget = context.AfterFunc(ctx, func() {

@@ -216,11 +216,7 @@ func (r *run) reduce() error {
 		if len(r.in) >= sampleLeast {
 			r.measureDistance()
 		}
-		for peer := range t.slots {
-			t.operands[peer] = t.slots[peer][r.parity].data(len(r.in))
-		}
-		t.operands[t.self] = r.in
-		t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at, r.out, t.operands)
+		r.foldSmall()
 		return nil
 	}
 	if &r.in[0] != &r.out[0] {
@@ -241,6 +237,25 @@ func (r *run) reduce() error {
 			return err
 		}
 	}
+}
+
+// foldSmall folds the data that all ranks have shown.
+func (r *run) foldSmall() {
+	t, n, c := r.t, len(r.in), &r.h.Call
+	if len(t.slots) == 2 {
+		a, b := r.in, t.slots[1-t.self][r.parity].data(n)
+		if t.self == 1 {
+			a, b = b, a
+		}
+		if collective.FoldPair(c, r.at, r.out, a, b) {
+			return
+		}
+	}
+	for peer := range t.slots {
+		t.operands[peer] = t.slots[peer][r.parity].data(n)
+	}
+	t.operands[t.self] = r.in
+	t.chain.Range(c.DType, c.Op, r.at, r.out, t.operands)
 }
 
 // planSteps shows the call, chooses its way and returns its steps.

@@ -34,8 +34,8 @@ type monitor struct {
 
 	failed chan struct{} // closed when cause is set
 	mu     sync.Mutex
-	cause  error       // what broke the transport; set once
-	grace  *time.Timer // runs while a lost connection is not yet blamed on its peer
+	cause  atomic.Pointer[error] // what broke the transport; set once, with mu held
+	grace  *time.Timer           // runs while a lost connection is not yet blamed on its peer
 
 	reporting sync.Mutex // held while sending reports of a failure, so that Close does not cut them off
 	done      sync.WaitGroup
@@ -140,12 +140,10 @@ func (m *monitor) begun(h *collective.Header) {
 }
 
 func (m *monitor) broken() error {
-	select {
-	case <-m.failed:
-		return m.cause
-	default:
-		return nil
+	if cause := m.cause.Load(); cause != nil {
+		return *cause
 	}
+	return nil
 }
 
 // fail sets what broke the transport. It returns false if something else broke it
@@ -158,10 +156,10 @@ func (m *monitor) fail(cause error) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.cause != nil {
+	if m.broken() != nil {
 		return false
 	}
-	m.cause = cause
+	m.cause.Store(&cause)
 	close(m.failed)
 	return true
 }
@@ -188,7 +186,7 @@ func (m *monitor) interruptCalls() {
 func (m *monitor) lost(rank int, phase string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.cause != nil || m.grace != nil {
+	if m.broken() != nil || m.grace != nil {
 		return
 	}
 	cause := &collective.RankError{Rank: rank, Phase: phase, Err: err}
@@ -203,7 +201,7 @@ func (m *monitor) lost(rank int, phase string, err error) {
 	m.grace = time.AfterFunc(abortGrace/2, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.cause == nil {
+		if m.broken() == nil {
 			m.grace = time.AfterFunc(abortGrace/2, blame)
 		}
 	})
@@ -226,5 +224,5 @@ func (m *monitor) linkFailed(ctx context.Context, rank int, phase string, err er
 		m.lost(rank, phase, fmt.Errorf("%w (%v)", collective.ErrLost, err))
 	}
 	<-m.failed
-	return m.cause
+	return m.broken()
 }

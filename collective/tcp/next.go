@@ -92,7 +92,7 @@ func (t *Transport) listen(rank int) {
 func (m *monitor) spawn(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.cause == nil {
+	if m.broken() == nil {
 		m.done.Go(f)
 	}
 }

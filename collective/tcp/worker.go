@@ -55,7 +55,7 @@ func (w *streamWorker) wait(t *Transport) error {
 	case err := <-w.done:
 		return err
 	default:
-		return t.cause
+		return t.broken()
 	}
 }
 

@@ -34,6 +34,9 @@ const (
 	MostChunk = 256 << 10
 )
 
+// Stages is the number of chunks for which each rank has room.
+const Stages = 4
+
 // Default returns the choices of ranks that have measured nothing. None of them is far
 // from the best on any processor that we know. So nothing is read through the kernel,
 // which saves a seventh of the time on one of them and doubles it on another.
@@ -47,6 +50,19 @@ func Default(ranks int) Choices {
 		c.Chunk = 128 << 10
 	}
 	return c
+}
+
+// chunk returns the size of the chunks with which ranks begin. The stages of the ranks of
+// one core fill its second-level cache. On an AMD EPYC (Zen 4, 1 MB), vectors of 256 KB to
+// 4 MB then take two thirds of the time that they take with chunks of half the size. On Zen 3
+// (512 KB), 8 MB take a quarter more with chunks of twice the size; on a Xeon (512 KB), two
+// ranks take the same.
+func (h *Host) chunk(ranks int) int {
+	if h.Cache == 0 || h.Cores == 0 {
+		return Default(ranks).Chunk
+	}
+	perCore := (ranks + h.Cores - 1) / h.Cores
+	return bound(h.Cache/(Stages*perCore)&^(4<<10-1), 32<<10, MostChunk)
 }
 
 // A field is one of the Choices.

@@ -89,11 +89,11 @@ func steps(c Choices) []Choices {
 	return vary(c, func(c *Choices, value int) { c.InPlaceStep = value }, 16*kib, 8*kib, 32*kib, 64*kib)
 }
 
-// chunks does not try MostChunk. It saves a twentieth at 1 MB, where ranks meet less often,
-// but with two ranks on an AMD EPYC (Zen 3) its stages crowd the caches: 8 MB then take 1.3
-// times as long.
+// chunks does not try larger ones than those that fit into the caches; see Host.chunk. They
+// may save a twentieth at 1 MB, where ranks meet less often, but with two ranks on an AMD
+// EPYC (Zen 3), 8 MB then take 1.3 times as long.
 func chunks(c Choices) []Choices {
-	return vary(c, func(c *Choices, value int) { c.Chunk = value }, 128*kib, 64*kib)
+	return vary(c, func(c *Choices, value int) { c.Chunk = value }, c.Chunk, c.Chunk/2&^(4*kib-1))
 }
 
 func readChunks(c Choices) []Choices {

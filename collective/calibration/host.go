@@ -2,6 +2,7 @@ package calibration
 
 import (
 	"io/fs"
+	"path"
 	"runtime"
 	"strings"
 )
@@ -11,6 +12,7 @@ import (
 type Host struct {
 	CPU        string `json:"cpu"`
 	Cores      int    `json:"cores"` // that this process may run on
+	Cache      int    `json:"cache"` // bytes of a core's second-level cache; 0 if unknown
 	Kernel     string `json:"kernel"`
 	Hypervisor string `json:"hypervisor"` // as the firmware names it
 }
@@ -19,7 +21,7 @@ type Host struct {
 // where the system does not report them in files.
 func ThisHost(system fs.FS) Host {
 	return Host{
-		CPU: cpu(system), Cores: runtime.NumCPU(),
+		CPU: cpu(system), Cores: runtime.NumCPU(), Cache: secondLevel(system),
 		Kernel:     line(system, "proc/sys/kernel/osrelease") + " " + line(system, "proc/sys/kernel/version"),
 		Hypervisor: strings.TrimSpace(line(system, "sys/class/dmi/id/sys_vendor") + " " + line(system, "sys/class/dmi/id/product_name")),
 	}
@@ -51,6 +53,23 @@ func cpu(system fs.FS) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// secondLevel returns the size of a core's second-level cache in bytes, or 0. /proc/cpuinfo
+// has it as "cache size" on AMD, and that of the last level on Intel.
+func secondLevel(system fs.FS) int {
+	const caches = "sys/devices/system/cpu/cpu0/cache"
+	all, _ := fs.ReadDir(system, caches)
+	for _, cache := range all {
+		dir := path.Join(caches, cache.Name())
+		if line(system, path.Join(dir, "level")) != "2" || line(system, path.Join(dir, "type")) == "Instruction" {
+			continue
+		}
+		if bytes, err := parseSize(line(system, path.Join(dir, "size"))); err == nil {
+			return bytes
+		}
+	}
+	return 0
 }
 
 // line returns a file's text without surrounding space; "" if it cannot be read.

@@ -27,6 +27,15 @@ type Policy struct {
 	Store *Store         // may be nil
 }
 
+// Start returns the choices of ranks that have measured nothing yet.
+func (p *Policy) Start(ranks int) Choices {
+	c := Default(ranks)
+	if p.Store != nil {
+		c.Chunk = p.Store.Host.chunk(ranks)
+	}
+	return c
+}
+
 // Parse reads a Policy from a list, separated by commas: at most one mode ("auto",
 // "off" or "refine"; auto if there is none), and choices such as chunk=64K or
 // read-most=off. "" is auto.

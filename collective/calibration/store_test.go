@@ -92,13 +92,41 @@ func TestNoStore(t *testing.T) {
 	require.Error(t, blocked.Save(2, Kept{Choices: Default(2)}))
 }
 
+// The stages of the ranks of a core fill its second-level cache.
+func TestFirstChunk(t *testing.T) {
+	for _, c := range []struct{ cache, cores, ranks, want int }{
+		{512 << 10, 2, 2, 128 << 10},
+		{512 << 10, 2, 4, 64 << 10},
+		{1 << 20, 2, 2, 256 << 10},
+		{1 << 20, 2, 4, 128 << 10},
+		{1 << 20, 2, 3, 128 << 10},
+		{1280 << 10, 8, 16, 160 << 10},
+		{2 << 20, 64, 2, MostChunk},
+		{256 << 10, 2, 64, 32 << 10},
+		{0, 2, 2, 128 << 10},
+		{0, 2, 4, 64 << 10},
+	} {
+		p := Policy{Store: &Store{Host: Host{Cache: c.cache, Cores: c.cores}}}
+		start := p.Start(c.ranks)
+		require.Equal(t, c.want, start.Chunk, "%+v", c)
+		require.NoError(t, start.Check())
+	}
+	require.Equal(t, Default(3), (&Policy{}).Start(3))
+}
+
 func TestThisHost(t *testing.T) {
 	system := fstest.MapFS{
-		"proc/cpuinfo":                  {Data: []byte("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nstepping\t: 1\ncpu MHz\t\t: 2445.4\ncache size\t: 512 KB\n\nprocessor\t: 1\nvendor_id\t: other\n")},
-		"proc/sys/kernel/osrelease":     {Data: []byte("6.18.44\n")},
-		"proc/sys/kernel/version":       {Data: []byte("#1 SMP\n")},
-		"sys/class/dmi/id/sys_vendor":   {Data: []byte("QEMU\n")},
-		"sys/class/dmi/id/product_name": {Data: []byte("Standard PC\n")},
+		"proc/cpuinfo":                                   {Data: []byte("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nstepping\t: 1\ncpu MHz\t\t: 2445.4\ncache size\t: 512 KB\n\nprocessor\t: 1\nvendor_id\t: other\n")},
+		"proc/sys/kernel/osrelease":                      {Data: []byte("6.18.44\n")},
+		"proc/sys/kernel/version":                        {Data: []byte("#1 SMP\n")},
+		"sys/devices/system/cpu/cpu0/cache/index1/level": {Data: []byte("1\n")},
+		"sys/devices/system/cpu/cpu0/cache/index1/type":  {Data: []byte("Data\n")},
+		"sys/devices/system/cpu/cpu0/cache/index1/size":  {Data: []byte("32K\n")},
+		"sys/devices/system/cpu/cpu0/cache/index2/level": {Data: []byte("2\n")},
+		"sys/devices/system/cpu/cpu0/cache/index2/type":  {Data: []byte("Unified\n")},
+		"sys/devices/system/cpu/cpu0/cache/index2/size":  {Data: []byte("1024K\n")},
+		"sys/class/dmi/id/sys_vendor":                    {Data: []byte("QEMU\n")},
+		"sys/class/dmi/id/product_name":                  {Data: []byte("Standard PC\n")},
 	}
 	h := ThisHost(system)
 	require.Contains(t, h.CPU, ", vendor_id AuthenticAMD, cpu family 25, model 1, model name AMD EPYC, stepping 1, cache size 512 KB")
@@ -107,5 +135,6 @@ func TestThisHost(t *testing.T) {
 	require.Equal(t, "6.18.44 #1 SMP", h.Kernel)
 	require.Equal(t, "QEMU Standard PC", h.Hypervisor)
 	require.Positive(t, h.Cores)
+	require.Equal(t, 1<<20, h.Cache)
 	require.NotPanics(t, func() { ThisHost(fstest.MapFS{}) })
 }

@@ -68,7 +68,7 @@ func (t *Transport) adopt(c calibration.Choices) {
 // first returns the choices with which the ranks of a host begin, and whether they then
 // search. searches says that they can.
 func first(p *calibration.Policy, ranks int, searches bool) (calibration.Choices, calibration.Source, search) {
-	c := calibration.Default(ranks)
+	c := p.Start(ranks)
 	switch {
 	case p.Mode == calibration.Refine && searches:
 		return p.Fix(c), calibration.FromDefault, fullSearch

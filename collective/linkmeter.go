@@ -117,7 +117,7 @@ func (m *linkMeter) half(b []byte, from, to int) *Operation {
 
 // calls times calls of the group.
 func (m *linkMeter) calls() ([]schedule.Sample, error) {
-	s := schedule.NewCallSearch(m.e.situation.Hosts)
+	s := schedule.NewCallSearch(m.e.situation.Hosts, m.e.situation.Shared)
 	elapsed := m.elapsed()
 	for {
 		if err := m.most(elapsed); err != nil {

@@ -16,10 +16,11 @@ const (
 // How often a CallSearch makes a call. The first call of a size is often slower: it
 // allocates memory, and TCP adapts its windows.
 const (
-	leastRuns = 2                    // of one size in sequence, and
-	callRuns  = 6                    // at most, while
-	runBound  = 4 * time.Millisecond // they have taken less than this, or seem disturbed
-	slowRun   = 1.5                  // how much longer the first call of a size may take than expected
+	leastRuns = 2                      // of one size in sequence, and
+	callRuns  = 16                     // at most, while
+	runBound  = 4 * time.Millisecond   // they have taken less than this, or seem disturbed
+	slowRun   = 1.5                    // how much longer the first call of a size may take than expected
+	longRun   = 700 * time.Microsecond // a longer call is timed once more at the end
 )
 
 // A Sample is the time of an AllReduce of float32 sums in ordinary memory.
@@ -32,7 +33,8 @@ type Sample struct {
 // once more. Like LinkSearch, it is a state machine without clocks, and all ranks feed
 // theirs with the same times.
 type CallSearch struct {
-	most    int // bytes of the largest call
+	most    int  // bytes of the largest call
+	shared  bool // calls are carried out in shared memory
 	samples []Sample
 	times   [][]time.Duration // of each sample, ascending
 	grown   bool              // the next call is the first of its size
@@ -40,8 +42,9 @@ type CallSearch struct {
 	left    int               // samples to time once more, the first ones
 }
 
-// NewCallSearch begins a search. hosts are those of the ranks.
-func NewCallSearch(hosts []int) *CallSearch {
+// NewCallSearch begins a search. hosts are those of the ranks; shared says that calls are
+// carried out in shared memory.
+func NewCallSearch(hosts []int, shared bool) *CallSearch {
 	crowd := 1
 	for _, h := range hosts {
 		here := 0
@@ -52,7 +55,7 @@ func NewCallSearch(hosts []int) *CallSearch {
 		}
 		crowd = max(crowd, here)
 	}
-	return &CallSearch{most: max(firstCall, min(mostCall, hostCalls/crowd))}
+	return &CallSearch{most: max(firstCall, min(mostCall, hostCalls/crowd)), shared: shared}
 }
 
 // Next returns the bytes of the next call, or false at the end. elapsed is the time since
@@ -79,7 +82,7 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, more bool) {
 		s.again, s.left = true, n
 	}
 	for ; s.left > 0; s.left-- {
-		if one := s.samples[s.left-1]; one.Took > runBound/callRuns && elapsed+one.Took < LinkBound {
+		if one := s.samples[s.left-1]; one.Took > longRun && elapsed+one.Took < LinkBound {
 			return one.Bytes, true
 		}
 	}
@@ -120,25 +123,36 @@ func (s *CallSearch) Measured(took time.Duration) {
 	}
 	all := append(s.times[at], max(1, took))
 	slices.Sort(all)
-	s.times[at], s.samples[at].Took = all, all[(len(all)-1)/4]
+	s.times[at], s.samples[at].Took = all, all[s.typical(len(all))]
 }
 
-// Samples returns the lower quartile of the calls of each size. The first calls are slow,
-// because memory is new and TCP's windows grow. But where ranks share cores, the fastest of
-// many calls is one in which they happened not to wait.
+// typical returns which of n ascending times stands for all of them. The first calls are
+// slow, because memory is new and TCP's windows grow. But where ranks share cores, the
+// fastest of many calls is one in which they happened not to wait.
+func (s *CallSearch) typical(n int) int {
+	if s.shared {
+		return n / 3
+	}
+	return (n - 1) / 4
+}
+
+// Samples returns a typical time of each size.
 func (s *CallSearch) Samples() []Sample { return s.samples }
 
 // MostSamples is the most that a CallSearch returns.
 const MostSamples = 10
 
 // Limits of what a byte beyond the largest sample costs. Outside of them, one of the two
-// largest samples was disturbed. Bytes beyond the caches cost more than others.
+// largest samples was disturbed, or so small that a link's queue held all of it. Bytes
+// beyond the caches cost more than others.
 const (
 	leastShared = .8       // of what a byte of the largest sample costs, in shared memory
-	leastLinked = .5       // of what the links need for a byte
 	mostSlope   = 1.2      // of what a byte of the largest sample costs
 	mostSpilled = 1        // the same, in shared memory, if that sample did not fit into caches:
-	spilled     = 32 << 20 // if the vectors of all ranks had this many bytes together
+	spilled     = 16 << 20 // if the vectors of all ranks had this many bytes together; stages take as many
+
+	leastInside               = .5       // of what the links inside a host need for a byte
+	leastBetween, mostBetween = .9, 1.25 // the same between hosts, where caches matter less
 )
 
 // expect returns how long a call of the given number of bytes takes, in nanoseconds,
@@ -163,7 +177,11 @@ func (s *Situation) expect(bytes float64) (float64, bool) {
 		}
 		if !s.Shared {
 			size := float64(len(s.Hosts))
-			least = leastLinked * 2 * (size - 1) / size * s.link().PerByte
+			links := 2 * (size - 1) / size * s.link().PerByte // in a ring; no algorithm needs less
+			least = leastInside * links
+			if !s.OneHost() {
+				least, most = leastBetween*links, min(most, mostBetween*links)
+			}
 		}
 		slope = min(max(slope, least), most)
 	}

@@ -23,7 +23,7 @@ func timeVirtual(s *CallSearch, elapsed time.Duration, call func(bytes int) time
 }
 
 func TestCallSearch(t *testing.T) {
-	s := NewCallSearch([]int{0, 0})
+	s := NewCallSearch([]int{0, 0}, false)
 	seen := map[int]int{}
 	end, _ := timeVirtual(s, 0, func(bytes int) time.Duration {
 		if seen[bytes]++; seen[bytes] == 1 {
@@ -43,21 +43,44 @@ func TestCallSearch(t *testing.T) {
 	require.Equal(t, 3, seen[16<<20], "long ones once more")
 	require.Equal(t, mostCall, s.Samples()[MostSamples-1].Bytes)
 
-	crowd := NewCallSearch(make([]int, 64)) // on one host
+	crowd := NewCallSearch(make([]int, 64), false) // on one host
 	timeVirtual(crowd, 0, func(int) time.Duration { return 1 })
 	require.Equal(t, hostCalls/64, crowd.Samples()[len(crowd.Samples())-1].Bytes, "all ranks of a host need the memory")
 
-	slow := NewCallSearch([]int{0, 1})
+	slow := NewCallSearch([]int{0, 1}, false)
 	end, _ = timeVirtual(slow, 40*time.Millisecond, func(bytes int) time.Duration { return time.Duration(100 * bytes) })
 	require.Less(t, end, LinkBound)
 	require.Equal(t, 256<<10, slow.Samples()[len(slow.Samples())-1].Bytes)
+}
+
+// A slow first call does not count, and in shared memory not one lucky call either.
+func TestCallSearchTypicalTime(t *testing.T) {
+	for _, c := range []struct {
+		shared bool
+		took   []time.Duration // of calls so long that each size is timed four times
+		want   time.Duration
+	}{
+		{false, []time.Duration{9, 5, 4, 6}, 4},
+		{true, []time.Duration{9, 5, 4, 6}, 5},
+	} {
+		s, n := NewCallSearch([]int{0, 0}, c.shared), 0
+		timeVirtual(s, 0, func(bytes int) time.Duration {
+			if bytes > firstCall {
+				return time.Second // ends the search
+			}
+			n++
+			return c.took[min(n, len(c.took))-1] * time.Millisecond / 4
+		})
+		require.Equal(t, len(c.took), n)
+		require.Equal(t, c.want*time.Millisecond/4, s.Samples()[0].Took)
+	}
 }
 
 // However long calls take, the search ends soon after the bound.
 func TestCallSearchEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		took := rapid.SliceOfN(rapid.Int64Range(0, 1e9), 1, 40).Draw(t, "took")
-		s, longest, n := NewCallSearch([]int{0, 0, 1}), time.Duration(0), 0
+		s, longest, n := NewCallSearch([]int{0, 0, 1}, false), time.Duration(0), 0
 		began := time.Duration(rapid.Int64Range(0, 2e8).Draw(t, "began"))
 		end, _ := timeVirtual(s, began, func(int) time.Duration {
 			n++
@@ -80,13 +103,21 @@ func TestPredictFromCalls(t *testing.T) {
 	s.Calls[2].Took = 100_000_000
 	require.InDelta(t, 100_000_000*(1+3*mostSlope), predict(64<<20), 2)
 	s.Calls[1].Took, s.Calls[2].Took = 2_900_000, 3_000_000
-	least := 3_000_000 + leastLinked*Loopback.PerByte*(48<<20)
-	require.InDelta(t, least, predict(64<<20), 2, "the links carry every byte")
+	require.InDelta(t, 3_000_000+leastInside*Loopback.PerByte*(48<<20), predict(64<<20), 2, "the links carry every byte")
 	s.Shared = true
 	require.InDelta(t, 3_000_000*(1+3*leastShared), predict(64<<20), 2)
 	s.Calls[2].Took = 100_000_000
 	require.InDelta(t, 100_000_000*(1+3*mostSpilled), predict(64<<20), 2)
 	s.Calls[2].Took, s.Shared = 3_000_000, false
+	shared := Situation{Hosts: make([]int, 4), Shared: true, Links: Links{Near: Loopback, Calls: []Sample{{2 << 20, 1_000_000}, {4 << 20, 4_000_000}}}}
+	require.InDelta(t, 16*4_000_000, shared.Predict(shared.Plan(16<<20, 4, true), 16<<20, 4), 2, "16 MB of all ranks fill the caches")
+
+	far := Situation{Hosts: []int{0, 1}, Links: Links{Far: Network, Calls: []Sample{{4 << 10, 400_000}, {64 << 10, 410_000}}}}
+	want := 410_000 + leastBetween*Network.PerByte*(960<<10)
+	require.InDelta(t, want, far.Predict(far.Plan(1<<18, 4, true), 1<<18, 4), 2, "a queue took the messages of both samples")
+	far.Calls[1].Took = 4_000_000
+	want = 4_000_000 + mostBetween*Network.PerByte*(960<<10)
+	require.InDelta(t, want, far.Predict(far.Plan(1<<18, 4, true), 1<<18, 4), 2)
 
 	plan := s.Plan(1<<18, 4, true)
 	other := Plan{Method: Halving, Segment: plan.Segment}

@@ -14,6 +14,7 @@ const (
 	MostTrial  = 4 << 20 // bytes
 	firstTrial = 4 << 10
 	growth     = 4 // of trials, until one is long
+	roomFor    = 2 // trials of a larger size, or it is not tried: the first is slow while windows grow
 
 	latencyTrials   = 3
 	LatencyRounds   = 4 // messages of a latency trial, one after another
@@ -53,11 +54,18 @@ func (s *LinkSearch) Measured(took, elapsed time.Duration) {
 	switch {
 	case s.size == 0:
 		s.latency = append(s.latency, took/LatencyRounds)
-	case len(s.long) > 0 || took >= longTrial || s.size == MostTrial || elapsed+growth*took > s.bound:
+	case len(s.long) > 0 || took >= longTrial || s.size == MostTrial || elapsed+roomFor*s.grown(took) > s.bound:
 		s.long = append(s.long, took)
 	default:
 		s.size *= growth
 	}
+}
+
+// grown returns how long a trial of the next size will take if one of this size took that
+// long.
+func (s *LinkSearch) grown(took time.Duration) time.Duration {
+	latency := slices.Min(s.latency)
+	return latency + growth*max(0, took-latency)
 }
 
 // Cost returns what the links cost. Nothing about folding was measured.

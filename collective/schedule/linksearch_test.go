@@ -13,16 +13,22 @@ import (
 // much each trial is slower.
 func measureVirtual(link Cost, agree time.Duration, noise func(trial int) float64) (found Cost, elapsed, longest time.Duration) {
 	s := NewLinkSearch(LinkBound)
+	elapsed, longest = s.inVirtualTime(link, agree, func(trial, _ int) float64 { return noise(trial) })
+	return s.Cost(), elapsed, longest
+}
+
+// inVirtualTime makes all trials. Agreeing on the time of one takes as long as agree says.
+func (s *LinkSearch) inVirtualTime(link Cost, agree time.Duration, noise func(trial, bytes int) float64) (elapsed, longest time.Duration) {
 	for trial := 0; ; trial++ {
 		bytes, more := s.Next(elapsed)
 		if !more {
-			return s.Cost(), elapsed, longest
+			return elapsed, longest
 		}
 		took := link.Latency + float64(bytes)*link.PerByte
 		if bytes == 0 {
 			took = LatencyRounds * link.Latency
 		}
-		took *= noise(trial)
+		took *= noise(trial, bytes)
 		longest = max(longest, time.Duration(took)+agree)
 		elapsed += time.Duration(took) + agree
 		s.Measured(time.Duration(took), elapsed)
@@ -54,6 +60,27 @@ func TestLinkSearch(t *testing.T) {
 	})
 	require.InEpsilon(t, 60_000, got.Latency, .06, "single trials that other load slows down do not count")
 	require.InEpsilon(t, 8., got.PerByte, .06)
+}
+
+// The first message of a size is slow, because windows grow. A search leaves room for another.
+func TestLinkSearchTriesASizeTwice(t *testing.T) {
+	link, seen := Cost{Latency: 130_000, PerByte: 1.6}, map[int]bool{0: true}
+	s := NewLinkSearch(LinkBound / 5)
+	s.inVirtualTime(link, 300*time.Microsecond, func(_, bytes int) float64 {
+		if seen[bytes] {
+			return 1
+		}
+		seen[bytes] = true
+		return 4
+	})
+	require.InEpsilon(t, link.PerByte, s.Cost().PerByte, .06)
+}
+
+// While latency takes most of the time, larger messages take hardly longer.
+func TestLinkSearchGrowsDespiteLatency(t *testing.T) {
+	s := NewLinkSearch(LinkBound / 2)
+	s.inVirtualTime(Cost{Latency: 1_400_000, PerByte: 80}, 4*time.Millisecond, func(_, _ int) float64 { return 1 })
+	require.Equal(t, 64<<10, s.size, "16 KB take less time than latency varies by")
 }
 
 // However slow the links, the trials end soon after the bound, and the cost is finite.

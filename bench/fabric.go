@@ -18,6 +18,8 @@ type Fabric struct {
 	Message time.Duration `json:"message_ns"`      // processor time for a message, at each end
 	PerByte float64       `json:"byte_ns"`         // processor time for a byte of it, at each end
 	Cores   int           `json:"cores"`           // that all nodes share, as namespaces of one machine do; 0: none
+
+	spent *float64 // sums the processor time of all messages; nil to skip that
 }
 
 // cost is what the planner of n nodes knows of their links.
@@ -178,6 +180,9 @@ func (c *carrier) handling(bytes int) float64 { return float64(c.Message) + c.Pe
 
 // work lets a node compute, on the core that is free first.
 func (c *carrier) work(n *simulated, took float64) {
+	if c.spent != nil {
+		*c.spent += took
+	}
 	if c.cores == nil {
 		n.now += c.slow * took
 		return

@@ -8,7 +8,9 @@ import (
 )
 
 // CoreBound is the load of the host's processors above which they, rather than the
-// links or the algorithm, may determine the time.
+// links or the algorithm, may determine the time. It counts in the busiest quarter of the
+// time, because workers that wait instead of computing leave the processors idle until they
+// exchange gradients.
 const CoreBound = .85
 
 // A Trial is one training with one number of workers. Every worker makes all the steps
@@ -27,6 +29,7 @@ type Trial struct {
 	Sent     []int64 `json:"sent_bytes"`                       // by rank, in the whole training, including its start and end
 	Wire     []int64 `json:"wire_bytes,omitempty"`             // the same as counted at the rank's link; nil if it is not counted
 	Busy     float64 `json:"busy"`                             // load of the host's processors, 0 to 1; negative if unknown
+	Peak     float64 `json:"busy_peak"`                        // Busy in the busiest quarter of the time
 	Links    []Link  `json:"links"`                            // of all pairs of ranks
 }
 
@@ -118,6 +121,7 @@ type ScalingRow struct {
 	Wire      int64   `json:"wire_bytes,omitempty"` // of the same rank
 	WireOff   float64 `json:"wire_off"`             // largest relative difference of Wire and Sent over ranks and trials
 	Busy      float64 `json:"busy"`
+	Peak      float64 `json:"busy_peak"`
 	CoreBound bool    `json:"core_bound"`
 }
 
@@ -178,7 +182,8 @@ func (r *ScalingRow) summarize(trials []Trial) {
 	}
 	r.Used = of(func(t Trial) float64 { return t.Used })
 	r.Busy = of(func(t Trial) float64 { return t.Busy })
-	r.CoreBound = r.Busy > CoreBound
+	r.Peak = of(func(t Trial) float64 { return t.Peak })
+	r.CoreBound = max(r.Busy, r.Peak) > CoreBound
 	r.StepSent = int64(math.Round(of(func(t Trial) float64 { return float64(t.StepSent) })))
 	r.Sent = int64(math.Round(of(func(t Trial) float64 { sent, _ := t.most(); return float64(sent) })))
 	r.Wire = int64(math.Round(of(func(t Trial) float64 { _, wire := t.most(); return float64(wire) })))

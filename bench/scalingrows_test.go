@@ -65,6 +65,7 @@ func TestScalingRowsByHand(t *testing.T) {
 func TestCoreBound(t *testing.T) {
 	for busy, want := range map[float64]bool{-1: false, 0: false, bench.CoreBound: false, math.Nextafter(bench.CoreBound, 1): true, 1: true} {
 		require.Equal(t, want, bench.ScalingRows([]bench.Trial{{System: "allreduce", Workers: 1, Steps: 1, Seconds: 1, Busy: busy}})[0].CoreBound, "%v", busy)
+		require.Equal(t, want, bench.ScalingRows([]bench.Trial{{System: "allreduce", Workers: 1, Steps: 1, Seconds: 1, Busy: .1, Peak: busy}})[0].CoreBound, "%v", busy)
 	}
 }
 

@@ -78,9 +78,9 @@ func (s Scaling) write(w io.Writer, table func(*grid, *strings.Builder), fact fu
 	}
 	show("Time of all steps and of one, mean ± sample standard deviation of the trials.\n"+about, timesOf(rows))
 	show("Where the time of a step goes, in ms.", splitsOf(rows))
-	show("What the busiest rank sends, in all and per step, and how busy the processors\nof this machine were.", trafficOf(rows))
+	show("What the busiest rank sends, in all and per step, and how busy the processors\nof this machine were: on average, and in the busiest quarter of the time (peak).", trafficOf(rows))
 	if slices.ContainsFunc(rows, func(r ScalingRow) bool { return r.CoreBound }) {
-		fmt.Fprintf(&b, "\ncore-bound: more than %.0f %% of the processors were busy, so they may have decided\nthe time.\n", 100*CoreBound)
+		fmt.Fprintf(&b, "\ncore-bound: at the peak, more than %.0f %% of the processors were busy, so they may have\ndecided the time.\n", 100*CoreBound)
 	}
 	if s.Published {
 		show("Published in the README of spacy_ray_collective (2021), of other machines and\nanother model: 1000 updates, a worker per machine. "+
@@ -157,7 +157,7 @@ func splitsOf(rows []ScalingRow) *grid {
 
 // trafficOf returns the table of what is sent.
 func trafficOf(rows []ScalingRow) *grid {
-	g := &grid{head: []string{"system", "workers", "KiB/step", "KiB sent", "KiB on wire", "differ by", "CPU busy"}}
+	g := &grid{head: []string{"system", "workers", "KiB/step", "KiB sent", "KiB on wire", "differ by", "CPU busy", "peak"}}
 	used := slices.ContainsFunc(rows, func(r ScalingRow) bool { return r.Used > 0 })
 	if used {
 		g.head = append(g.head, "gradients used")
@@ -169,7 +169,7 @@ func trafficOf(rows []ScalingRow) *grid {
 			note = "core-bound"
 		}
 		cells := []string{r.System, fmt.Sprint(r.Workers), fmt.Sprintf("%.1f", float64(r.StepSent)/1024), fmt.Sprintf("%.1f", float64(r.Sent)/1024),
-			cell(r.Wire > 0, "%.1f", float64(r.Wire)/1024), cell(r.Wire > 0, "%.1f %%", 100*r.WireOff), cell(r.Busy >= 0, "%.0f %%", 100*r.Busy)}
+			cell(r.Wire > 0, "%.1f", float64(r.Wire)/1024), cell(r.Wire > 0, "%.1f %%", 100*r.WireOff), cell(r.Busy >= 0, "%.0f %%", 100*r.Busy), cell(r.Busy >= 0 && r.Peak >= r.Busy, "%.0f %%", 100*r.Peak)}
 		if used {
 			cells = append(cells, cell(r.Used > 0, "%.1f %%", r.Used))
 		}
@@ -235,14 +235,14 @@ func (s Scaling) WriteJSON(w io.Writer) error {
 func (s Scaling) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	_ = out.Write(strings.Split("system,compute,workers,trials,seconds,std_seconds,step_ms,std_step_ms,bound_ms,growth,scalability,"+
-		"compute_ms,exchange_ms,optimizer_ms,evaluation_ms,idle_ms,step_sent_bytes,sent_bytes,wire_bytes,wire_off,busy,gradients_used_percent,core_bound", ",")) // Error tells
+		"compute_ms,exchange_ms,optimizer_ms,evaluation_ms,idle_ms,step_sent_bytes,sent_bytes,wire_bytes,wire_off,busy,busy_peak,gradients_used_percent,core_bound", ",")) // Error tells
 	for _, r := range s.rows() {
 		line := []string{r.System, s.Compute, strconv.Itoa(r.Workers), strconv.Itoa(r.Trials)}
 		for _, x := range append([]float64{r.Seconds, r.Std, r.StepMs, r.StepStd, r.Bound, r.Growth, r.Scalability}, r.parts()...) {
 			line = append(line, strconv.FormatFloat(x, 'g', -1, 64))
 		}
 		_ = out.Write(append(line, strconv.FormatInt(r.StepSent, 10), strconv.FormatInt(r.Sent, 10), strconv.FormatInt(r.Wire, 10),
-			strconv.FormatFloat(r.WireOff, 'g', -1, 64), strconv.FormatFloat(r.Busy, 'g', -1, 64), strconv.FormatFloat(r.Used, 'g', -1, 64), strconv.FormatBool(r.CoreBound)))
+			strconv.FormatFloat(r.WireOff, 'g', -1, 64), strconv.FormatFloat(r.Busy, 'g', -1, 64), strconv.FormatFloat(r.Peak, 'g', -1, 64), strconv.FormatFloat(r.Used, 'g', -1, 64), strconv.FormatBool(r.CoreBound)))
 	}
 	out.Flush()
 	return out.Error()

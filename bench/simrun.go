@@ -44,7 +44,7 @@ type SimulationRun struct {
 	InnerSteps int           // with local-sgd and diloco
 	Link       string        // rate of each link
 	Cores      int           // that all nodes share; 0: each has its own; negative: that of From, or 0
-	Latency    time.Duration // of each message. From has none, because a fit cannot tell it from processor time
+	Latency    time.Duration // of each message
 }
 
 // Check reports the first mistake in the fields of f that needs no file to be found. Its
@@ -98,7 +98,7 @@ func (f *SimulationRun) Run() (*Simulation, error) {
 	}
 	b := cpu.New(cpu.Options{})
 	defer b.Close()
-	s, w := &Simulation{Command: f.Command, Fabric: Fabric{Latency: f.Latency}}, Workload{InnerSteps: job.DefaultInnerSteps}
+	s, w := &Simulation{Command: f.Command}, Workload{InnerSteps: job.DefaultInnerSteps}
 	var measured []ScalingRow
 	var err error
 	if f.From != "" {
@@ -114,8 +114,11 @@ func (f *SimulationRun) Run() (*Simulation, error) {
 	w.Compute, w.InnerSteps = cmp.Or(f.Compute, w.Compute), cmp.Or(f.InnerSteps, w.InnerSteps)
 	if f.Link != "" {
 		rate, _ := launch.ParseRate(f.Link) // Check has accepted it
+		// The latency of emulated links is that of packets that are stored before they pass.
+		s.Fabric.Latency = time.Duration(float64(s.Fabric.Latency) * s.Fabric.Rate / float64(rate))
 		s.Fabric.Rate = float64(rate)
 	}
+	s.Fabric.Latency = cmp.Or(f.Latency, s.Fabric.Latency)
 	if f.Cores >= 0 {
 		s.Fabric.Cores = f.Cores
 	}

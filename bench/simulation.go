@@ -16,7 +16,7 @@ type Simulation struct {
 	Compute    time.Duration `json:"compute_ns"`
 	InnerSteps int           `json:"inner_steps"` // with local-sgd and diloco
 	Fabric     Fabric        `json:"fabric"`
-	Fitted     bool          `json:"fitted"` // the Fabric's processor times, to measurements with at most 4 workers
+	Fitted     bool          `json:"fitted"` // the Fabric's latency and processor times, to measurements with at most 4 workers
 
 	Rows    []SimulatedRow `json:"rows"`
 	Methods []MethodRow    `json:"methods"`
@@ -81,7 +81,7 @@ func (s *Simulation) Text(w io.Writer) error {
 	fact("compute", s.Compute.String()+" per step")
 	fact("links", s.Fabric.String())
 	if s.Fitted {
-		fact("fitted", fmt.Sprintf("processor times, to measurements with at most %d workers", mostFitted))
+		fact("fitted", fmt.Sprintf("latency and processor times, to measurements with at most %d workers", mostFitted))
 	}
 	fact("command", s.Command)
 	fmt.Fprintf(&b, "\nPredicted time of a step, the least that bytes, links and the order of final\ngradients allow, and what was measured.\n%s\n\n", simulatedRatios)

@@ -185,6 +185,33 @@ func TestSimulationFits(t *testing.T) {
 	}
 }
 
+// Where the processors' load is known, a fit tells latency from processor time. Otherwise the
+// prediction for many nodes on few cores would take the one for the other.
+func TestSimulationFitsLatency(t *testing.T) {
+	w := workloadOf(t, 50*time.Millisecond, perceptron...)
+	want := Fabric{Rate: 1e9, Latency: time.Millisecond, Message: 10 * time.Microsecond, PerByte: .5, Cores: 2}
+	rows := func(other float64) (all []ScalingRow) {
+		for _, n := range []int{1, 2, 4, 16} {
+			g := want
+			g.spent = new(float64)
+			step := g.predict(w, "allreduce", n).step
+			busy := (*g.spent + float64(n)*1e6) / (2 * step) // each worker's own millisecond
+			all = append(all, ScalingRow{System: "allreduce", Workers: n, StepMs: step / 1e6, Busy: busy + other})
+		}
+		return all
+	}
+	start := Fabric{Rate: 1e9, Cores: 2}
+	got := start.fit(w, rows(0))
+	require.InEpsilon(t, float64(want.Latency), float64(got.Latency), .2)
+	for _, n := range []int{2, 4, 8, 16} {
+		require.InEpsilon(t, want.predict(w, "allreduce", n).step, got.predict(w, "allreduce", n).step, .05, "%d workers", n)
+	}
+	require.Zero(t, start.fit(w, rows(.5)).Latency, "other programs used the processors")
+	unknown := rows(0)
+	unknown[2].Busy = -1
+	require.Zero(t, start.fit(w, unknown).Latency)
+}
+
 // measured is a scaling.json with the steps of docs/benchmarks.md, of 2026-11-20.
 func measured(t *testing.T, change func(s *Scaling)) string {
 	s := Scaling{Compute: "emulate:116.7ms", Params: 118282, Lens: perceptron, Link: "1gbit", Processors: 2, InnerSteps: 50, Steps: 30}
@@ -221,6 +248,23 @@ func TestSimulationPredictsMeasurements(t *testing.T) {
 	require.Less(t, faster.Rows[4].StepMs, s.Rows[4].StepMs)
 	require.Equal(t, s.Fabric.Message, faster.Fabric.Message, "the fit is with the measured link")
 	require.Zero(t, faster.Rows[4].MeasuredMs, "the measurement had another link")
+
+	run.From = measured(t, func(s *Scaling) {
+		for i := range s.Trials {
+			s.Trials[i].Busy = .02 * float64(s.Trials[i].Workers)
+		}
+	})
+	faster, err = run.Run()
+	require.NoError(t, err)
+	run.Link = ""
+	s, err = run.Run()
+	require.NoError(t, err)
+	require.Positive(t, s.Fabric.Latency)
+	require.Equal(t, s.Fabric.Latency/10, faster.Fabric.Latency, "packets pass ten times sooner")
+	run.Latency = time.Second
+	s, err = run.Run()
+	require.NoError(t, err)
+	require.Equal(t, time.Second, s.Fabric.Latency)
 }
 
 // A file that a fit cannot use is an error that says what to measure.

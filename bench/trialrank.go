@@ -80,6 +80,8 @@ type trialRank struct {
 	before int64 // bytes sent before the training
 	times  stepTimes
 	params *nn.Params
+
+	busy, peak float64 // of the machine's processors, see machine.LoadMeter; on rank 0
 }
 
 // run trains and reports. If this rank alone fails, the other ranks get an error that
@@ -140,17 +142,19 @@ func (r *trialRank) train(ctx context.Context, served *collective.Group) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	before, counted := machine.ProcessorTimes()
+	var load *machine.LoadMeter // on the rank that reports
+	if r.all.Rank() == 0 {
+		load = machine.StartLoadMeter()
+	}
 	r.times.last = time.Now()
 	r.pulse.Begin(false)
 	result, err := trainer.Train(ctx, c)
+	if load != nil {
+		r.busy, r.peak = load.Stop()
+	}
 	stopped := errors.Is(err, trainer.ErrStopped)
 	if err != nil && !stopped {
 		return err
-	}
-	busy := -1.
-	if after, ok := machine.ProcessorTimes(); ok && counted {
-		busy = after.BusySince(before)
 	}
 	if ended := job.Disconnect(ctx, c.Strategy); ended != nil {
 		return ended
@@ -158,7 +162,7 @@ func (r *trialRank) train(ctx context.Context, served *collective.Group) error {
 	if ended := job.EndServers(ctx, r.group, served); ended != nil {
 		return ended
 	}
-	return cmp.Or(r.report(ctx, result, job.Stale(c.Strategy), busy, stopped), err)
+	return cmp.Or(r.report(ctx, result, job.Stale(c.Strategy), stopped), err)
 }
 
 // lockstep reports whether all workers make the same steps.
@@ -213,7 +217,7 @@ const (
 
 // report gathers the measurements of all ranks. Rank 0 emits them as an event, unless the
 // training was stopped. stale is nil if all workers made the same steps.
-func (r *trialRank) report(ctx context.Context, result trainer.Result, stale *event.Staleness, busy float64, stopped bool) error {
+func (r *trialRank) report(ctx context.Context, result trainer.Result, stale *event.Staleness, stopped bool) error {
 	// The rank that waited least did not wait for others: its time is the exchange itself.
 	least := slices.Clone(r.times.exchange)
 	if !r.lockstep() { // ranks may make different numbers of steps
@@ -242,7 +246,7 @@ func (r *trialRank) report(ctx context.Context, result trainer.Result, stale *ev
 	if stale != nil {
 		e.Trial.Used = 100 - stale.Discarded
 	}
-	e.Trial.Busy = busy
+	e.Trial.Busy, e.Trial.Peak = r.busy, r.peak
 	e.Trial.Links = Links(r.all.Size(), linkKind(r.all.View(), shared))
 	r.events.Emit(e)
 	return nil

@@ -109,7 +109,7 @@ NCCL's own links between hosts are neither encrypted nor limited by --link.
 		},
 	}
 	f.register(run)
-	cmd.AddCommand(run, scalingCommand(a))
+	cmd.AddCommand(run, overridable(scalingCommand(a)))
 	return cmd
 }
 

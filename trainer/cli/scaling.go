@@ -48,7 +48,7 @@ machine looks like several. Workers communicate by TCP over links whose rate is
 With --compute emulate:116.7ms workers wait instead of computing, as a host waits for its
 GPU, and release gradients in the order of a backward pass. So a machine can run more
 workers than it has cores. A row is marked core-bound if more than 85 % of the processors
-were busy.
+were busy in the busiest quarter of the time.
 
 ` + exitCodes("failed", "wrong usage, config or data"),
 		Example: `  ringtrain bench scaling --workers 1,2 --steps 200

@@ -13,6 +13,7 @@ Usage: scripts/bench-ner.sh [flags]
   --steps N      steps of a training (default 1000)
   --rounds N     how often both are measured, each time with another seed (default 5)
   --sentences N  sentences to train on; a quarter as many are held out (default 2000)
+  --data DIR     train on train.iob, .conll or .spacy of DIR instead, and evaluate on dev.* (default: generated sentences)
   --core N       the core that everything runs on (default the last)
   --require X    fail if the ratio of ringtrain's speed to spaCy's is lower
   --out DIR      write table.md, rounds.csv and raw/ to DIR (default runs/ner/TIME)
@@ -23,10 +24,10 @@ Exit codes: 0 done, 1 something broke or --require was not met, 2 wrong usage.
 USAGE
 }
 
-steps='' rounds='' sentences=2000 core='' require=0 out='' quick=no
+steps='' rounds='' sentences=2000 data='' core='' require=0 out='' quick=no
 while (($# > 0)); do
 	case $1 in
-	--steps | --rounds | --sentences | --core | --require | --out)
+	--steps | --rounds | --sentences | --data | --core | --require | --out)
 		(($# > 1)) || wrong "$1 needs a value"
 		declare "${1#--}=$2"
 		shift
@@ -45,6 +46,10 @@ rounds=${rounds:-5} steps=${steps:-1000}
 [[ $steps =~ ^[1-9][0-9]*$ ]] && ((steps > 10)) || wrong "--steps must be a number above 10, not $steps"
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds must be a number, not $rounds"
 [[ $sentences =~ ^[1-9][0-9]*$ ]] || wrong "--sentences must be a number, not $sentences"
+if [[ $data ]]; then
+	[[ -d $data ]] || wrong "--data must be a directory, not $data"
+	data=$(realpath -- "$data") # before this script changes to the repository
+fi
 [[ $require =~ ^[0-9]*\.?[0-9]+$ ]] || wrong "--require must be a number, not $require"
 command -v taskset >/dev/null || broken "taskset is missing. On Debian: apt-get install util-linux"
 core=${core:-$(taskset -cp $$ | sed 's/.*[^0-9]//')}
@@ -64,20 +69,32 @@ programs=(ringtrain)
 
 run_ringtrain() {
 	"${limit[@]}" "$work/ringtrain" train "$config" --workers 1 --device cpu --steps "$1" --seed "$round" \
-		--data "ner:$work/corpus" --evaluation.frequency 0 --json
+		--data "ner:$corpus" --evaluation.frequency 0 --json
 }
 run_spacy() { "${limit[@]}" "$python" -W ignore scripts/peers/ner/spacy_ner.py "$config" "$work/docs" "$1" "$round"; }
 }
 
 go build -o "$work/ringtrain" ./cmd/ringtrain
 go build -o "$work/ner" ./scripts/peers/ner
-"$work/ringtrain" data ner "$work/corpus" --sentences "$sentences" --seed 1 >/dev/null
+corpus=$work/corpus
+if [[ $data ]]; then
+	corpus=$data
+else
+	"$work/ringtrain" data ner "$corpus" --sentences "$sentences" --seed 1 >/dev/null
+fi
 if version=$("$python" -W ignore -c 'import spacy; print(spacy.__version__)' 2>/dev/null); then
 	programs+=(spacy)
 	mkdir "$work/docs"
 	for part in train dev; do
-		"$python" -W ignore -m spacy convert "$work/corpus/$part.iob" "$work/docs" >"$work/screen" 2>&1 ||
-			broken "spacy convert of $part.iob failed: $(tail -n 1 "$work/screen")"
+		files=("$corpus/$part".*)
+		((${#files[@]} == 1)) && [[ -f ${files[0]} ]] || wrong "$corpus must have one file $part.*"
+		case ${files[0]} in
+		*.spacy) cp -- "${files[0]}" "$work/docs" && continue ;;
+		*.iob) converter=iob ;;
+		*) converter=ner ;; # a token per line
+		esac
+		"$python" -W ignore -m spacy convert "${files[0]}" "$work/docs" -c "$converter" >"$work/screen" 2>&1 ||
+			broken "spacy convert of ${files[0]} failed: $(tail -n 1 "$work/screen")"
 	done
 else
 	note "Not measured: spaCy, because $python does not have it. To install it: python3 -m venv ${python%/bin/*} && ${python%/bin/*}/bin/pip install 'spacy>=3.8,<3.9'"

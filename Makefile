@@ -7,7 +7,7 @@ PKG        ?= ./...
 CONCURRENT  = ./collective/... ./trainer/job/... ./trainer/launch/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build static gpu check fmt fmt-check vet staticcheck test race bench cross ci clean
+.PHONY: help build static gpu check fmt fmt-check vet staticcheck test race bench pgo cross ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ race: ## test the concurrent packages under the race detector
 
 bench: ## run all benchmarks, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PKG)
+
+pgo: ## profile small calls again, for the compiler; needs two idle cores
+	$(GO) test ./collective/shm -run '^$$' -bench 'AllReduce/^4(096)?$$' -benchtime 5s \
+		-cpuprofile cmd/ringtrain/default.pgo -o /dev/null
 
 cross: ## type-check everything for other systems
 	mkdir -p bin && (cd tools && $(GO) build -o ../bin/crosscheck ./crosscheck)

@@ -6,9 +6,9 @@ package nn
 const (
 	HyperRate    = iota // learn rate; for Adam times sqrt(1-beta2^t)/(1-beta1^t)
 	HyperBeta1          // decay of the first moment
-	HyperMix1           // 1 - beta1
+	HyperMix1           // 1 - beta1; for Adam of the rounded beta, as in Thinc
 	HyperBeta2          // decay of the second moment
-	HyperMix2           // 1 - beta2
+	HyperMix2           // 1 - beta2, likewise
 	HyperEps            // added to the root of the second moment
 	HyperL2             // times the weight, is added to the gradient before clipping
 	HyperClip           // largest norm of a parameter's gradient; 0 means no limit

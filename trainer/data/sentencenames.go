@@ -10,14 +10,15 @@ import (
 var entityLabels = map[string]string{"PER": "PER", "LOC": "LOC", "ORG": "ORG", "DEMONYM": "MISC", "EVENT": "MISC"}
 
 // nameForms are how names of each kind are made. A star is a root. Frequent forms are
-// repeated. A root alone may name a person, a place or an organisation.
+// repeated. A root alone may name a person, a place or an organisation. The suffixes tell
+// the kind of a new name, so that a model that knows only whole words finds fewer.
 var nameForms = []struct {
 	kind  string
 	forms []string
 }{
-	{"PER", []string{"* *", "* *", "* *", "* *son", "*", "*", "*", "*", "*", "*son", "*ov", "* van *", "*-* *", "* de la *"}},
-	{"LOC", []string{"*", "*", "*", "*", "*", "*", "*", "*ville", "*burg", "*land", "New *", "* Valley", "Port *", "North * Islands", "Republic of New *"}},
-	{"ORG", []string{"*", "*", "*", "*", "*", "*", "*", "*tech", "*soft", "* Corp", "* Ltd", "* Group", "* and * Ltd", "Institute of *", "Bank of New *", "* United", "* Institute of Applied Science"}},
+	{"PER", []string{"* *", "* *", "* *", "* *son", "*", "*", "*", "*", "*", "*son", "*son", "*ov", "*ov", "* van *", "*-* *", "* de la *"}},
+	{"LOC", []string{"*", "*", "*", "*", "*", "*", "*ville", "*ville", "*burg", "*burg", "*land", "*land", "New *", "* Valley", "Port *", "North * Islands", "Republic of New *"}},
+	{"ORG", []string{"*", "*", "*", "*", "*", "*", "*tech", "*tech", "*soft", "*soft", "* Corp", "* Ltd", "* Group", "* and * Ltd", "Institute of *", "Bank of New *", "* United", "* Institute of Applied Science"}},
 	{"DEMONYM", []string{"*ian", "*ese"}},
 	{"EVENT", []string{"* Cup", "* Peace Prize", "Treaty of *", "* Open", "* Games"}},
 }

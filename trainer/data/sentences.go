@@ -72,7 +72,8 @@ type sentencePart struct{ words, label string }
 
 // clauses are templates. Words in capitals are kinds of entities, and those in brackets
 // classes of words. NAME is a person, a place or an organisation: there only the name can
-// tell its label. Elsewhere the words next to it do.
+// tell its label. Elsewhere the words next to it do. Where a NAME may stand, so may a noun:
+// if both are new, only the capital letter tells them apart.
 var clauses = [...]string{
 	"PER said that the <adjective> <noun> was <adjective>",
 	"PER told reporters about the <noun>",
@@ -114,9 +115,13 @@ var clauses = [...]string{
 	"NAME had <number> <noun> in <month>",
 	"they compared NAME with NAME and NAME",
 	"they compared NAME with <noun>",
+	"they compared <noun> with NAME and <noun>",
 	"the story of NAME , NAME and NAME is <adjective>",
+	"the story of <noun> , NAME and <noun> is <adjective>",
 	"everyone knows NAME",
+	"everyone knows <noun>",
 	"the <adjective> <noun> is about NAME",
+	"the <adjective> <noun> is about <noun>",
 	"NAME , NAME and <noun> were in the news",
 }
 

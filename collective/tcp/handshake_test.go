@@ -250,13 +250,16 @@ func TestMoreLinksThanSlots(t *testing.T) {
 			connector := tcp.NewConnector(id)
 			connector.Streams = 4
 			connector.SetTimeouts(shortTimeout, 5*time.Second)
-			listener, err := tcp.ListenLimited(t.Context(), id, connector, slots, 20*time.Millisecond)
+			listener, err := tcp.ListenLimited(t.Context(), id, connector, slots, 100*time.Millisecond)
 			require.NoError(t, err)
 			nodes[r] = &node{id: id, connector: connector, listener: listener}
 			t.Cleanup(func() { assert.NoError(t, listener.Close()) })
 		}
 		vs := views(nodes, 1)
-		checkBarriers(t, vs, connectAll(t, deadline(t), nodes, vs))
+		// Even if a busy machine often makes diallers silent for longer than the idle limit.
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		checkBarriers(t, vs, connectAll(t, ctx, nodes, vs))
 	})
 }
 

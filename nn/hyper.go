@@ -6,7 +6,7 @@ package nn
 const (
 	HyperRate    = iota // learn rate; for Adam times sqrt(1-beta2^t)/(1-beta1^t)
 	HyperBeta1          // decay of the first moment
-	HyperMix1           // 1 - beta1; for Adam of the rounded beta, as in Thinc
+	HyperMix1           // 1 - beta1; Adam subtracts the rounded beta, as Thinc does
 	HyperBeta2          // decay of the second moment
 	HyperMix2           // 1 - beta2, likewise
 	HyperEps            // added to the root of the second moment

@@ -44,9 +44,9 @@ func (b *Backend) Maxout(y, x nn.Buffer, pieces int) {
 	maxoutLoop(ys[done:], xs[done*pieces:], pieces)
 }
 
-// maxoutLoop and maxoutGradLoop have loops without branches for 2 and 3 pieces, as in spaCy's
-// networks: no processor predicts which piece is the largest. They take a fifth to three
-// quarters of the time of the general loop.
+// maxoutLoop and maxoutGradLoop do without branches for 2 and 3 pieces, which spaCy's networks
+// have: no processor predicts which piece is the largest. On an AMD EPYC (Zen 1), that takes a
+// fifth to three quarters of the time of the general loop.
 func maxoutLoop(y, x []float32, pieces int) {
 	switch pieces {
 	case 2:
@@ -66,19 +66,6 @@ func maxoutLoop(y, x []float32, pieces int) {
 			y[i] = piece[argmax(piece)]
 		}
 	}
-}
-
-// pick returns b if it holds, or else a.
-func pick(a, b float32, holds bool) float32 {
-	return math.Float32frombits(math.Float32bits(a)&^ones(holds) | math.Float32bits(b)&ones(holds))
-}
-
-// ones returns a word of ones if it holds, or else of zeros. The compiler uses no branch.
-func ones(holds bool) (mask uint32) {
-	if holds {
-		mask = 1
-	}
-	return -mask
 }
 
 // MaxoutGrad implements nn.Activations.
@@ -114,6 +101,19 @@ func maxoutGradLoop(dx, dy, x []float32, pieces int) {
 			d[best] = v
 		}
 	}
+}
+
+// pick returns b if second is true, and a otherwise.
+func pick(a, b float32, second bool) float32 {
+	return math.Float32frombits(math.Float32bits(a)&^ones(second) | math.Float32bits(b)&ones(second))
+}
+
+// ones returns a word of ones for true, and 0 for false. It compiles to no branch.
+func ones(b bool) (mask uint32) {
+	if b {
+		mask = 1
+	}
+	return -mask
 }
 
 // matchPieces checks that each output has as many pieces.

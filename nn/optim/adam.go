@@ -81,8 +81,8 @@ func (a Adam) hyper(step int) [nn.HyperLen]float32 {
 	}
 	fix := math.Sqrt(1-portable.Power(beta2, t)) / (1 - portable.Power(beta1, t))
 	h[nn.HyperRate] = float32(a.LearnRate.at(step) * fix)
-	// Thinc rounds the betas first. For .999 that makes steps larger by 6e-6, which would show
-	// in the losses after a few of them.
+	// Thinc rounds the betas first. For .999 that makes steps larger by 6e-6, far more than
+	// float32 rounds.
 	h[nn.HyperBeta1], h[nn.HyperMix1] = float32(beta1), 1-float32(beta1)
 	h[nn.HyperBeta2], h[nn.HyperMix2] = float32(beta2), 1-float32(beta2)
 	h[nn.HyperEps] = float32(a.Eps.at(step))

@@ -256,7 +256,8 @@ func TestMoreLinksThanSlots(t *testing.T) {
 			t.Cleanup(func() { assert.NoError(t, listener.Close()) })
 		}
 		vs := views(nodes, 1)
-		// Even if a busy machine often makes diallers silent for longer than the idle limit.
+		// On a busy machine, diallers are often silent for longer than the idle limit, and must
+		// try again.
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		checkBarriers(t, vs, connectAll(t, ctx, nodes, vs))

@@ -128,12 +128,12 @@ func work(ctx context.Context, g *collective.Group) error {
 	for {
 		found, err := m.Next(ctx)
 		switch {
-		case err == io.EOF || g.Rank() > 0 && found.End:
+		case err == io.EOF:
 			return m.End(ctx)
 		case err != nil:
 			return err
 		case found.End:
-			continue
+			continue // perhaps the other client's, which says nothing of the answer
 		}
 		if err := m.Recv(ctx, collective.Of(number)); err != nil {
 			return err

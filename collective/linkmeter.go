@@ -3,6 +3,7 @@ package collective
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
@@ -18,9 +19,10 @@ type linkMeter struct {
 	began time.Time
 
 	out, in []byte
-	vector  []float32
+	vector  []float32 // of the calls; as large as the largest, but only what they use is ever touched
 	source  []float32 // of the vector
-	sum     []float32 // of the vectors of all ranks
+	filled  int       // elements of the source
+	sum     []byte    // a page of the sum of all ranks
 }
 
 // newLinkMeter makes the engine's calls those of linkGroup, until end.
@@ -117,17 +119,19 @@ func (m *linkMeter) half(b []byte, from, to int) *Operation {
 
 // calls times calls of the group.
 func (m *linkMeter) calls() ([]schedule.Sample, error) {
-	s := schedule.NewCallSearch(m.e.situation.Hosts, m.e.situation.Shared)
+	s := schedule.NewCallSearch(&m.e.situation)
 	elapsed := m.elapsed()
 	for {
 		if err := m.most(elapsed); err != nil {
 			return nil, err
 		}
-		bytes, more := s.Next(time.Duration(elapsed[0]))
+		bytes, rival, more := s.Next(time.Duration(elapsed[0]))
 		if !more {
 			return s.Samples(), nil
 		}
+		m.e.situation.Rival = rival
 		took, now, err := m.timed(bytes)
+		m.e.situation.Rival = false
 		if err != nil {
 			return nil, err
 		}
@@ -158,14 +162,15 @@ func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
 // a rank that is done reads the result while others may still need its core. It returns the
 // time that the call took on the slowest rank, and the time since rank 0 began.
 func (m *linkMeter) timed(size int) (took, elapsed time.Duration, err error) {
-	if len(m.vector) < size/4 {
-		m.vector, m.source, m.sum = make([]float32, size/4), make([]float32, size/4), make([]float32, size/4)
-		for i := range m.source { // otherwise all of it would be the same page of zeros, in a cache
-			m.source[i], m.sum[i] = 1, float32(m.e.size)
-		}
+	n := size / 4
+	if len(m.vector) < n {
+		m.allocate(n)
 	}
-	v, source, sum := Of(m.vector[:size/4]), Of(m.source[:size/4]), Of(m.sum[:size/4])
-	fold.Copy(v.bytes(), source.bytes())
+	for ; m.filled < n; m.filled++ { // otherwise all of it would be the same page of zeros, in a cache
+		m.source[m.filled] = 1
+	}
+	v := Of(m.vector[:n])
+	fold.Copy(v.bytes(), Of(m.source[:n]).bytes())
 	m.seq++
 	if err := m.call(&Operation{Header: Header{Seq: m.seq, Call: Call{Kind: KindBarrier}}, Dst: Vector{device: -1}, Src: Vector{device: -1}}); err != nil {
 		return 0, 0, err
@@ -175,8 +180,21 @@ func (m *linkMeter) timed(size int) (took, elapsed time.Duration, err error) {
 		return 0, 0, err
 	}
 	took = time.Since(began)
-	_ = bytes.Equal(v.bytes(), sum.bytes()) // equal, so this reads all
+	for page := range slices.Chunk(v.bytes(), len(m.sum)) {
+		_ = bytes.Equal(page, m.sum[:len(page)]) // equal, so this reads all
+	}
 	return m.slowest(took)
+}
+
+// allocate makes room for vectors of at least n elements.
+func (m *linkMeter) allocate(n int) {
+	n = max(n, schedule.LargestCall(m.e.situation.Hosts)/4)
+	m.vector, m.source, m.filled = make([]float32, n), make([]float32, n), 0
+	page := make([]float32, 1024)
+	for i := range page {
+		page[i] = float32(m.e.size)
+	}
+	m.sum = Of(page).bytes()
 }
 
 // slowest returns the longest time of any rank, and the time since rank 0 began.

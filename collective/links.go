@@ -43,6 +43,8 @@ func (e *HostEngine) MeasureLinks(ctx context.Context, p LinkPolicy) (links *sch
 	isKnown, measures := says[0] > 0, says[1] > 0
 	if isKnown {
 		known = schedule.LinksOf(says[2:])
+		before := e.situation.Links
+		e.situation.Links = known // the calls that confirm it are planned by it
 		right := true
 		if measures {
 			if right, err = m.confirm(&known); err != nil {
@@ -50,9 +52,9 @@ func (e *HostEngine) MeasureLinks(ctx context.Context, p LinkPolicy) (links *sch
 			}
 		}
 		if right {
-			e.situation.Links = known
 			return &known, false, nil
 		}
+		e.situation.Links = before
 	}
 	if !measures {
 		return nil, false, nil

@@ -23,28 +23,48 @@ const (
 	longRun   = 700 * time.Microsecond // a longer call is timed once more at the end
 )
 
+// How a CallSearch compares the planned method with its rival, if there is one.
+const (
+	rivalReach = 2                     // the result holds for sizes less than this many times larger, and as much smaller
+	rivalPairs = 2                     // calls by each method, at least, and
+	mostPairs  = 5                     // at most, while
+	pairBound  = 10 * time.Millisecond // all of them have taken less than this
+	rivalGain  = .92                   // of the planned method's time: the rival must take less
+)
+
+// contests are the sizes at which a CallSearch compares methods.
+var contests = [...]int{1 << 20, 4 << 20}
+
 // A Sample is the time of an AllReduce of float32 sums in ordinary memory.
 type Sample struct {
 	Bytes int
 	Took  time.Duration
+	Rival bool `json:",omitempty"` // by the rival of the planned method, which took longer
 }
 
 // A CallSearch times the calls of a group, from small to large, and then the longer ones
-// once more. Like LinkSearch, it is a state machine without clocks, and all ranks feed
-// theirs with the same times.
+// once more. Where the ranks have rivals, it times both methods in turn. Like LinkSearch,
+// it is a state machine without clocks, and all ranks feed theirs with the same times.
 type CallSearch struct {
 	most    int  // bytes of the largest call
 	shared  bool // calls are carried out in shared memory
+	rivals  bool // the ranks have rivals
 	samples []Sample
-	times   [][]time.Duration // of each sample, ascending
-	grown   bool              // the next call is the first of its size
-	again   bool              // sizes do not grow any more
-	left    int               // samples to time once more, the first ones
+	times   [][2][]time.Duration // of each sample, by the planned method and by its rival, ascending
+	grown   bool                 // the next call is the first of its size
+	rival   bool                 // the next call is by the rival
+	again   bool                 // sizes do not grow any more
+	left    int                  // samples to time once more, the first ones
 }
 
-// NewCallSearch begins a search. hosts are those of the ranks; shared says that calls are
-// carried out in shared memory.
-func NewCallSearch(hosts []int, shared bool) *CallSearch {
+// NewCallSearch begins a search in the situation of a group.
+func NewCallSearch(situation *Situation) *CallSearch {
+	return &CallSearch{most: LargestCall(situation.Hosts), shared: situation.Shared, rivals: situation.HasRivals()}
+}
+
+// LargestCall returns the most bytes of a call that a CallSearch times. hosts are those
+// of the ranks.
+func LargestCall(hosts []int) int {
 	crowd := 1
 	for _, h := range hosts {
 		here := 0
@@ -55,38 +75,58 @@ func NewCallSearch(hosts []int, shared bool) *CallSearch {
 		}
 		crowd = max(crowd, here)
 	}
-	return &CallSearch{most: max(firstCall, min(mostCall, hostCalls/crowd)), shared: shared}
+	return max(firstCall, min(mostCall, hostCalls/crowd))
 }
 
-// Next returns the bytes of the next call, or false at the end. elapsed is the time since
-// the ranks began to measure, by one clock.
-func (s *CallSearch) Next(elapsed time.Duration) (bytes int, more bool) {
+// Next returns the bytes of the next call and whether it is by the rival, or false at the
+// end. elapsed is the time since the ranks began to measure, by one clock.
+func (s *CallSearch) Next(elapsed time.Duration) (bytes int, rival, more bool) {
 	n := len(s.samples)
 	if n == 0 {
 		s.grown = true
-		return firstCall, true
+		return firstCall, false, true
 	}
 	if !s.again {
-		last, runs := s.samples[n-1], len(s.times[n-1])
+		last := s.samples[n-1]
 		next := larger(last.Bytes)
 		longer := time.Duration(slowRun * float64(next/last.Bytes) * float64(last.Took))
 		grows := next <= s.most && elapsed+longer < LinkBound
-		few := runs < leastRuns || time.Duration(runs)*last.Took < runBound || s.isDisturbed(n-1)
-		if runs < callRuns && few && elapsed+last.Took < LinkBound && (!grows || elapsed+last.Took+longer < LinkBound) {
-			return last.Bytes, true
+		wanted, first := s.wants(n - 1)
+		if wanted && elapsed+last.Took < LinkBound && (first || !grows || elapsed+last.Took+longer < LinkBound) {
+			return last.Bytes, s.rival, true
 		}
-		if grows {
+		if s.rival = false; grows {
 			s.grown = true
-			return next, true
+			return next, false, true
 		}
 		s.again, s.left = true, n
 	}
 	for ; s.left > 0; s.left-- {
 		if one := s.samples[s.left-1]; one.Took > longRun && elapsed+one.Took < LinkBound {
-			return one.Bytes, true
+			s.rival = one.Rival
+			return one.Bytes, one.Rival, true
 		}
 	}
-	return 0, false
+	return 0, false, false
+}
+
+// wants reports whether a sample needs another call, which is then by the method in
+// s.rival, and whether that matters more than a larger size.
+func (s *CallSearch) wants(i int) (more, first bool) {
+	one := &s.samples[i]
+	calls := len(s.times[i][0]) + len(s.times[i][1])
+	spent := time.Duration(calls) * one.Took
+	if s.contested(one.Bytes) {
+		s.rival = calls%4 == 1 || calls%4 == 2 // each method is as often the first of a pair
+		first = calls < 2*rivalPairs
+		return first || calls < 2*mostPairs && spent < pairBound, first
+	}
+	return calls < callRuns && (calls < leastRuns || spent < runBound || s.isDisturbed(i)), false
+}
+
+// contested reports whether both methods are timed at a size.
+func (s *CallSearch) contested(bytes int) bool {
+	return s.rivals && slices.Contains(contests[:], bytes)
 }
 
 // isDisturbed reports whether a byte of a sample seems to have taken too long, compared
@@ -118,22 +158,33 @@ func (s *CallSearch) Measured(took time.Duration) {
 		if at >= 0 {
 			bytes = larger(s.samples[at].Bytes)
 		}
-		s.samples, s.times, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.times, nil), false
+		s.samples, s.times, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.times, [2][]time.Duration{}), false
 		at++
 	}
-	all := append(s.times[at], max(1, took))
-	slices.Sort(all)
-	s.times[at], s.samples[at].Took = all, all[s.typical(len(all))]
+	planned, rival := &s.times[at][0], &s.times[at][1]
+	to := planned
+	if s.rival {
+		to = rival
+	}
+	*to = append(*to, max(1, took))
+	slices.Sort(*to)
+	one := &s.samples[at]
+	if !s.again && len(*rival) >= rivalPairs {
+		one.Rival = float64(s.typical(*rival)) < rivalGain*float64(s.typical(*planned))
+	}
+	if one.Took = s.typical(*planned); one.Rival {
+		one.Took = s.typical(*rival)
+	}
 }
 
-// typical returns which of n ascending times stands for all of them. The first calls are
-// slow, because memory is new and TCP's windows grow. But where ranks share cores, the
+// typical returns which of some ascending times stands for all of them. The first calls
+// are slow, because memory is new and TCP's windows grow. But where ranks share cores, the
 // fastest of many calls is one in which they happened not to wait.
-func (s *CallSearch) typical(n int) int {
+func (s *CallSearch) typical(times []time.Duration) time.Duration {
 	if s.shared {
-		return n / 3
+		return times[len(times)/3]
 	}
-	return (n - 1) / 4
+	return times[(len(times)-1)/4]
 }
 
 // Samples returns a typical time of each size.

@@ -18,13 +18,20 @@ type Links struct {
 const linkWords = 6
 
 // LinksWords is the number of words that hold Links.
-const LinksWords = linkWords + 2*MostSamples
+const LinksWords = linkWords + sampleWords*MostSamples
+
+// sampleWords is the number of words of a Sample.
+const sampleWords = 3
 
 // Words returns the numbers of l, for other ranks.
 func (l Links) Words() []float64 {
 	words := []float64{l.Near.Latency, l.Near.PerByte, l.Near.Fold, l.Far.Latency, l.Far.PerByte, l.Far.Fold}
 	for _, s := range l.Calls[:min(len(l.Calls), MostSamples)] {
-		words = append(words, float64(s.Bytes), float64(s.Took))
+		rival := 0.
+		if s.Rival {
+			rival = 1
+		}
+		words = append(words, float64(s.Bytes), float64(s.Took), rival)
 	}
 	return append(words, make([]float64, LinksWords-len(words))...)
 }
@@ -32,8 +39,8 @@ func (l Links) Words() []float64 {
 // LinksOf returns the Links with these words.
 func LinksOf(words []float64) Links {
 	l := Links{Near: Cost{words[0], words[1], words[2]}, Far: Cost{words[3], words[4], words[5]}}
-	for w := words[linkWords:LinksWords]; len(w) > 0 && w[0] > 0; w = w[2:] {
-		l.Calls = append(l.Calls, Sample{int(w[0]), time.Duration(w[1])})
+	for w := words[linkWords:LinksWords]; len(w) > 0 && w[0] > 0; w = w[sampleWords:] {
+		l.Calls = append(l.Calls, Sample{int(w[0]), time.Duration(w[1]), w[2] > 0})
 	}
 	return l
 }

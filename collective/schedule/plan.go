@@ -135,7 +135,7 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 		p.Why = "over 64 KiB between two ranks of one host: each sends while it folds"
 	case near && size > mostDirect && partial:
 		// Messages to all ranks would be too many for the shared cores.
-		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(count*width/size, leastFar), SegmentBytes), width), RingAhead
+		p = nearRing(size, count, width)
 		p.Why = "over 4 KiB for each of many ranks of one host: every rank talks to two others"
 	case near:
 		// All operands of a segment fit into the caches at the same time.
@@ -147,6 +147,11 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 		p.Why = "over 64 KiB through each rank: every link carries the least, all the time"
 	}
 	return p
+}
+
+// nearRing returns the plan of a Ring of more than two ranks of one host.
+func nearRing(size, count, width int) Plan {
+	return Plan{Method: Ring, Segment: elementsOf(min(max(count*width/size, leastFar), SegmentBytes), width), Ahead: RingAhead}
 }
 
 // elementsOf returns the elements in a message of at most the given number of

@@ -19,7 +19,8 @@ type linkMeter struct {
 	began time.Time
 
 	out, in []byte
-	vector  []float32 // of the calls; as large as the largest, but only what they use is ever touched
+	largest int       // bytes of the largest call that may follow
+	vector  []float32 // of the calls; has room for the largest, but only what they use is ever touched
 	source  []float32 // of the vector
 	filled  int       // elements of the source
 	sum     []byte    // a page of the sum of all ranks
@@ -120,6 +121,7 @@ func (m *linkMeter) half(b []byte, from, to int) *Operation {
 // calls times calls of the group.
 func (m *linkMeter) calls() ([]schedule.Sample, error) {
 	s := schedule.NewCallSearch(&m.e.situation)
+	m.largest = s.Largest()
 	elapsed := m.elapsed()
 	for {
 		if err := m.most(elapsed); err != nil {
@@ -188,7 +190,7 @@ func (m *linkMeter) timed(size int) (took, elapsed time.Duration, err error) {
 
 // allocate makes room for vectors of at least n elements.
 func (m *linkMeter) allocate(n int) {
-	n = max(n, schedule.LargestCall(m.e.situation.Hosts)/4)
+	n = max(n, m.largest/4)
 	m.vector, m.source, m.filled = make([]float32, n), make([]float32, n), 0
 	page := make([]float32, 1024)
 	for i := range page {

@@ -59,24 +59,21 @@ type CallSearch struct {
 
 // NewCallSearch begins a search in the situation of a group.
 func NewCallSearch(situation *Situation) *CallSearch {
-	return &CallSearch{most: LargestCall(situation.Hosts), shared: situation.Shared, rivals: situation.HasRivals()}
-}
-
-// LargestCall returns the most bytes of a call that a CallSearch times. hosts are those
-// of the ranks.
-func LargestCall(hosts []int) int {
 	crowd := 1
-	for _, h := range hosts {
+	for _, h := range situation.Hosts {
 		here := 0
-		for _, other := range hosts {
+		for _, other := range situation.Hosts {
 			if other == h {
 				here++
 			}
 		}
 		crowd = max(crowd, here)
 	}
-	return max(firstCall, min(mostCall, hostCalls/crowd))
+	return &CallSearch{most: max(firstCall, min(mostCall, hostCalls/crowd)), shared: situation.Shared, rivals: situation.HasRivals()}
 }
+
+// Largest returns the bytes of the largest call that Next may return.
+func (s *CallSearch) Largest() int { return s.most }
 
 // Next returns the bytes of the next call and whether it is by the rival, or false at the
 // end. elapsed is the time since the ranks began to measure, by one clock.

@@ -2,7 +2,8 @@
 // declarations. go generate in that package runs it.
 //
 // A product kernel is named for its instruction set, its rows and its registers per row,
-// such as avx2Rows6x2. It keeps a tile of C in registers for the whole inner dimension.
+// such as avx2Rows6x2. It keeps a tile of C in registers for the whole inner dimension. Dots
+// kernels do that for a few rows, and for columns of a transposed B.
 package main
 
 import (
@@ -18,6 +19,7 @@ type set struct {
 	vector func() reg.VecVirtual
 	masks  bool    // stores and loads under a mask register
 	shapes []shape // of product kernels
+	dots   int     // rows of the largest dots kernel; there is one for every smaller number, too
 }
 
 // A shape is the largest kernel for a number of registers per row. There is one for every
@@ -25,8 +27,8 @@ type set struct {
 type shape struct{ rows, vectors int }
 
 var sets = []set{
-	{"avx2", 32, YMM, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}},
-	{"avx512", 64, ZMM, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}},
+	{"avx2", 32, YMM, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}, 4},
+	{"avx512", 64, ZMM, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}, 0},
 }
 
 func main() {
@@ -39,6 +41,9 @@ func main() {
 		}
 		copies(s)
 		transposes(s)
+		for rows := 1; rows <= s.dots; rows++ {
+			dots(s, rows)
+		}
 	}
 	Generate()
 }

@@ -28,6 +28,7 @@ type blocked struct {
 	left    []float32 // packed rows of A
 	right   []float32 // packed columns of B
 	edge    []float32 // rows at the end of a matrix, where a transpose would read beyond it
+	dots    dots
 	kernels *kernels
 	product
 }
@@ -48,7 +49,7 @@ type product struct {
 func (x *blocked) multiply(k *kernels, p product, add bool) {
 	x.kernels, x.product = k, p
 	x.plan()
-	for j := 0; j < p.N; j += columnsPerBlock {
+	for j := x.transposed(add); j < p.N; j += columnsPerBlock {
 		columns := min(columnsPerBlock, p.N-j)
 		for from := 0; from < p.K; from += Block {
 			x.columns(j, columns, from, min(Block, p.K-from), add || from > 0)

@@ -16,6 +16,9 @@ type kernels struct {
 	// transpose writes count columns, a multiple of 4, each with as many rows as a register
 	// has elements.
 	transpose func(*stripWords)
+	// dots computes dotColumns columns of C, where B is transposed: dots[r] those of r rows.
+	// Some instruction sets have none.
+	dots []func(*dotsWords)
 }
 
 // rows returns the number of rows of the largest tile with v registers per row.

@@ -124,6 +124,26 @@ func avx2Copy(s *[10]uint64)
 //go:noescape
 func avx2Transpose(s *[10]uint64)
 
+// avx2Dots1 computes 1 rows and 16 columns.
+//
+//go:noescape
+func avx2Dots1(d *[10]uint64)
+
+// avx2Dots2 computes 2 rows and 16 columns.
+//
+//go:noescape
+func avx2Dots2(d *[10]uint64)
+
+// avx2Dots3 computes 3 rows and 16 columns.
+//
+//go:noescape
+func avx2Dots3(d *[10]uint64)
+
+// avx2Dots4 computes 4 rows and 16 columns.
+//
+//go:noescape
+func avx2Dots4(d *[10]uint64)
+
 // avx512Rows1x1 computes tiles of 1 rows and 16 columns.
 //
 //go:noescape

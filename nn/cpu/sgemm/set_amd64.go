@@ -4,8 +4,12 @@ package sgemm
 
 import "golang.org/x/sys/cpu"
 
+// avx2Dots are the fastest with AVX-512, too: a wider register takes more instructions to fill
+// with parts of rows.
+var avx2Dots = []func(*dotsWords){nil, avx2Dots1, avx2Dots2, avx2Dots3, avx2Dots4}
+
 var avx2 = kernels{
-	name: "AVX2 FMA", lanes: 8, copy: avx2Copy, transpose: avx2Transpose,
+	name: "AVX2 FMA", lanes: 8, copy: avx2Copy, transpose: avx2Transpose, dots: avx2Dots,
 	product: [9]([]func(*tileWords)){
 		1: {nil, avx2Rows1x1, avx2Rows2x1, avx2Rows3x1, avx2Rows4x1, avx2Rows5x1, avx2Rows6x1,
 			avx2Rows7x1, avx2Rows8x1, avx2Rows9x1, avx2Rows10x1, avx2Rows11x1, avx2Rows12x1},
@@ -16,7 +20,7 @@ var avx2 = kernels{
 }
 
 var avx512 = kernels{
-	name: "AVX-512", lanes: 16, copy: avx512Copy, transpose: avx512Transpose,
+	name: "AVX-512", lanes: 16, copy: avx512Copy, transpose: avx512Transpose, dots: avx2Dots,
 	product: [9]([]func(*tileWords)){
 		1: {nil, avx512Rows1x1, avx512Rows2x1, avx512Rows3x1, avx512Rows4x1, avx512Rows5x1, avx512Rows6x1, avx512Rows7x1,
 			avx512Rows8x1, avx512Rows9x1, avx512Rows10x1, avx512Rows11x1, avx512Rows12x1, avx512Rows13x1, avx512Rows14x1},
@@ -30,7 +34,7 @@ var avx512 = kernels{
 // available returns the kernels that this processor can run, the fastest first.
 func available() []*kernels {
 	var all []*kernels
-	if cpu.X86.HasAVX512F {
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		all = append(all, &avx512)
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {

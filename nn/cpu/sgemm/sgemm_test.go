@@ -161,7 +161,7 @@ func TestEveryShapeHasTheBitsOfTheReference(t *testing.T) {
 func TestLargeShapesHaveTheBitsOfTheReference(t *testing.T) {
 	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
 		r := rand.New(rand.NewPCG(13, 14))
-		for _, s := range []Shape{{30, fewColumns + 9, shortInner + 7}, {rowsPerBlock + 30, fewColumns + 40, shortInner + 2}, {fewRows + 5, 70, shortInner + 1}, {farApart + 11, shortInner + 3, 37}, {5, columnsPerBlock + 50, 9}, {2, columnsPerBlock + 200, Block + 1}, {1, 3, 3*Block + 1}} {
+		for _, s := range []Shape{{30, fewColumns + 9, shortInner + 7}, {rowsPerBlock + 30, fewColumns + 40, shortInner + 2}, {fewRows + 5, 70, shortInner + 1}, {farApart + 11, shortInner + 3, 37}, {5, columnsPerBlock + 50, 9}, {2, columnsPerBlock + 200, Block + 1}, {1, 3, 3*Block + 1}, {3, 50, Block + 3}, {1, 33, farRows}} {
 			for mode := range 4 {
 				m := maker{Rand: r, shift: r.IntN(16), gap: r.IntN(3), values: func() float32 { return float32(r.NormFloat64()) }}
 				compare(t, x, m, s, mode&1 != 0, mode&2 != 0, float32(mode&1))

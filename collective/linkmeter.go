@@ -127,13 +127,11 @@ func (m *linkMeter) calls() ([]schedule.Sample, error) {
 		if err := m.most(elapsed); err != nil {
 			return nil, err
 		}
-		bytes, rival, more := s.Next(time.Duration(elapsed[0]))
+		bytes, method, more := s.Next(time.Duration(elapsed[0]))
 		if !more {
 			return s.Samples(), nil
 		}
-		m.e.situation.Rival = rival
-		took, now, err := m.timed(bytes)
-		m.e.situation.Rival = false
+		took, now, err := m.timed(bytes, method)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +145,7 @@ func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
 	for _, probe := range known.Probes() {
 		same := false
 		for i := 0; i < schedule.ProbeCalls && !same; i++ {
-			took, _, err := m.timed(probe.Bytes)
+			took, _, err := m.timed(probe.Bytes, 0)
 			if err != nil {
 				return false, err
 			}
@@ -162,8 +160,9 @@ func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
 
 // timed makes a call as training does: the vector has just been written from other memory, and
 // a rank that is done reads the result while others may still need its core. It returns the
-// time that the call took on the slowest rank, and the time since rank 0 began.
-func (m *linkMeter) timed(size int) (took, elapsed time.Duration, err error) {
+// time that the call took on the slowest rank, and the time since rank 0 began. method 0 is the
+// planned one.
+func (m *linkMeter) timed(size int, method schedule.Method) (took, elapsed time.Duration, err error) {
 	n := size / 4
 	if len(m.vector) < n {
 		m.allocate(n)
@@ -177,11 +176,14 @@ func (m *linkMeter) timed(size int) (took, elapsed time.Duration, err error) {
 	if err := m.call(&Operation{Header: Header{Seq: m.seq, Call: Call{Kind: KindBarrier}}, Dst: Vector{device: -1}, Src: Vector{device: -1}}); err != nil {
 		return 0, 0, err
 	}
+	m.e.situation.Try = method
 	began := time.Now()
-	if err := m.reduce(v, Sum); err != nil {
+	err = m.reduce(v, Sum)
+	took = time.Since(began)
+	m.e.situation.Try = 0
+	if err != nil {
 		return 0, 0, err
 	}
-	took = time.Since(began)
 	for page := range slices.Chunk(v.bytes(), len(m.sum)) {
 		_ = bytes.Equal(page, m.sum[:len(page)]) // equal, so this reads all
 	}

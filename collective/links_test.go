@@ -101,7 +101,7 @@ func TestMeasureLinks(t *testing.T) {
 					require.Equal(t, schedule.Network, s.Far, "there is one host")
 					require.GreaterOrEqual(t, len(s.Calls), 2)
 					require.Less(t, s.Calls[0].Took, time.Minute)
-					require.False(t, s.Rival, "only calls that are timed use rivals")
+					require.Zero(t, s.Try, "only calls that are timed try other methods")
 				}
 				require.Zero(t, l.group.Traffic(), "the trials do not count")
 			}

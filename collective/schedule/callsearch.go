@@ -23,38 +23,35 @@ const (
 	longRun   = 700 * time.Microsecond // a longer call is timed once more at the end
 )
 
-// How a CallSearch compares the planned method with its rival, if there is one.
+// How a CallSearch compares the planned method with its rivals, if there are any.
 const (
-	rivalReach = 2                     // the result holds for sizes less than this many times larger, and as much smaller
-	rivalPairs = 2                     // calls by each method, at least, and
-	mostPairs  = 5                     // at most, while
-	pairBound  = 10 * time.Millisecond // all of them have taken less than this
-	rivalGain  = .92                   // of the planned method's time: the rival must take less
+	leastTurns = 2                     // calls by each method, at least, and
+	mostTurns  = 6                     // at most, while
+	turnsBound = 10 * time.Millisecond // all of them have taken less than this
+	rivalGain  = .92                   // of the planned method's time: a rival must take less
 )
-
-// contests are the sizes at which a CallSearch compares methods.
-var contests = [...]int{1 << 20, 4 << 20}
 
 // A Sample is the time of an AllReduce of float32 sums in ordinary memory.
 type Sample struct {
-	Bytes int
-	Took  time.Duration
-	Rival bool `json:",omitempty"` // by the rival of the planned method, which took longer
+	Bytes  int
+	Took   time.Duration
+	Method Method `json:",omitempty"` // 0, or the method that took less time than the planned one
 }
 
 // A CallSearch times the calls of a group, from small to large, and then the longer ones
-// once more. Where the ranks have rivals, it times both methods in turn. Like LinkSearch,
-// it is a state machine without clocks, and all ranks feed theirs with the same times.
+// once more. Where the planned method has rivals, it times all of them in turn. Like
+// LinkSearch, it is a state machine without clocks, and all ranks feed theirs with the
+// same times.
 type CallSearch struct {
-	most    int  // bytes of the largest call
-	shared  bool // calls are carried out in shared memory
-	rivals  bool // the ranks have rivals
-	samples []Sample
-	times   [][2][]time.Duration // of each sample, by the planned method and by its rival, ascending
-	grown   bool                 // the next call is the first of its size
-	rival   bool                 // the next call is by the rival
-	again   bool                 // sizes do not grow any more
-	left    int                  // samples to time once more, the first ones
+	situation *Situation
+	most      int // bytes of the largest call
+	samples   []Sample
+	methods   [][]Method          // of each sample: 0 for the planned one, and its rivals
+	times     [][][]time.Duration // of each sample, by method, ascending
+	grown     bool                // the next call is the first of its size
+	turn      int                 // of the sample's methods, that of the next call
+	again     bool                // sizes do not grow any more
+	left      int                 // samples to time once more, the first ones
 }
 
 // NewCallSearch begins a search in the situation of a group.
@@ -69,19 +66,19 @@ func NewCallSearch(situation *Situation) *CallSearch {
 		}
 		crowd = max(crowd, here)
 	}
-	return &CallSearch{most: max(firstCall, min(mostCall, hostCalls/crowd)), shared: situation.Shared, rivals: situation.HasRivals()}
+	return &CallSearch{situation: situation, most: max(firstCall, min(mostCall, hostCalls/crowd))}
 }
 
 // Largest returns the bytes of the largest call that Next may return.
 func (s *CallSearch) Largest() int { return s.most }
 
-// Next returns the bytes of the next call and whether it is by the rival, or false at the
-// end. elapsed is the time since the ranks began to measure, by one clock.
-func (s *CallSearch) Next(elapsed time.Duration) (bytes int, rival, more bool) {
+// Next returns the bytes of the next call and its method, 0 for the planned one, or false
+// at the end. elapsed is the time since the ranks began to measure, by one clock.
+func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool) {
 	n := len(s.samples)
 	if n == 0 {
 		s.grown = true
-		return firstCall, false, true
+		return firstCall, 0, true
 	}
 	if !s.again {
 		last := s.samples[n-1]
@@ -90,40 +87,40 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, rival, more bool) {
 		grows := next <= s.most && elapsed+longer < LinkBound
 		wanted, first := s.wants(n - 1)
 		if wanted && elapsed+last.Took < LinkBound && (first || !grows || elapsed+last.Took+longer < LinkBound) {
-			return last.Bytes, s.rival, true
+			return last.Bytes, s.methods[n-1][s.turn], true
 		}
-		if s.rival = false; grows {
+		if s.turn = 0; grows {
 			s.grown = true
-			return next, false, true
+			return next, 0, true
 		}
 		s.again, s.left = true, n
 	}
 	for ; s.left > 0; s.left-- {
 		if one := s.samples[s.left-1]; one.Took > longRun && elapsed+one.Took < LinkBound {
-			s.rival = one.Rival
-			return one.Bytes, one.Rival, true
+			s.turn = slices.Index(s.methods[s.left-1], one.Method)
+			return one.Bytes, one.Method, true
 		}
 	}
-	return 0, false, false
+	return 0, 0, false
 }
 
-// wants reports whether a sample needs another call, which is then by the method in
-// s.rival, and whether that matters more than a larger size.
+// wants reports whether a sample needs another call, which is then by the method whose
+// turn it is, and whether that matters more than a larger size.
 func (s *CallSearch) wants(i int) (more, first bool) {
-	one := &s.samples[i]
-	calls := len(s.times[i][0]) + len(s.times[i][1])
+	one, methods := &s.samples[i], len(s.methods[i])
+	calls := 0
+	for _, t := range s.times[i] {
+		calls += len(t)
+	}
 	spent := time.Duration(calls) * one.Took
-	if s.contested(one.Bytes) {
-		s.rival = calls%4 == 1 || calls%4 == 2 // each method is as often the first of a pair
-		first = calls < 2*rivalPairs
-		return first || calls < 2*mostPairs && spent < pairBound, first
+	if methods > 1 {
+		if s.turn = calls % methods; calls/methods%2 == 1 { // forth and back, in case calls become faster or slower
+			s.turn = methods - 1 - s.turn
+		}
+		first = calls < leastTurns*methods
+		return first || calls < mostTurns*methods && spent < turnsBound, first
 	}
 	return calls < callRuns && (calls < leastRuns || spent < runBound || s.isDisturbed(i)), false
-}
-
-// contested reports whether both methods are timed at a size.
-func (s *CallSearch) contested(bytes int) bool {
-	return s.rivals && slices.Contains(contests[:], bytes)
 }
 
 // isDisturbed reports whether a byte of a sample seems to have taken too long, compared
@@ -155,30 +152,42 @@ func (s *CallSearch) Measured(took time.Duration) {
 		if at >= 0 {
 			bytes = larger(s.samples[at].Bytes)
 		}
-		s.samples, s.times, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.times, [2][]time.Duration{}), false
+		methods := append([]Method{0}, s.situation.rivals(bytes)...)
+		s.samples, s.methods, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.methods, methods), false
+		s.times = append(s.times, make([][]time.Duration, len(methods)))
 		at++
 	}
-	planned, rival := &s.times[at][0], &s.times[at][1]
-	to := planned
-	if s.rival {
-		to = rival
-	}
-	*to = append(*to, max(1, took))
-	slices.Sort(*to)
+	times := s.times[at]
+	times[s.turn] = append(times[s.turn], max(1, took))
+	slices.Sort(times[s.turn])
 	one := &s.samples[at]
-	if !s.again && len(*rival) >= rivalPairs {
-		one.Rival = float64(s.typical(*rival)) < rivalGain*float64(s.typical(*planned))
+	if !s.again {
+		one.Method = s.fastest(at)
 	}
-	if one.Took = s.typical(*planned); one.Rival {
-		one.Took = s.typical(*rival)
+	one.Took = s.typical(times[slices.Index(s.methods[at], one.Method)])
+}
+
+// fastest returns the method that takes the least time at a sample's size, or 0 if that is
+// the planned one or gains little.
+func (s *CallSearch) fastest(i int) Method {
+	times, best := s.times[i], 0
+	least := rivalGain * float64(s.typical(times[0]))
+	for k := 1; k < len(times); k++ {
+		if len(times[k]) < leastTurns {
+			return 0
+		}
+		if t := float64(s.typical(times[k])); t < least {
+			best, least = k, t
+		}
 	}
+	return s.methods[i][best]
 }
 
 // typical returns which of some ascending times stands for all of them. The first calls
 // are slow, because memory is new and TCP's windows grow. But where ranks share cores, the
 // fastest of many calls is one in which they happened not to wait.
 func (s *CallSearch) typical(times []time.Duration) time.Duration {
-	if s.shared {
+	if s.situation.Shared {
 		return times[len(times)/3]
 	}
 	return times[(len(times)-1)/4]

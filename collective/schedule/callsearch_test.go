@@ -10,16 +10,16 @@ import (
 
 // timeVirtual times calls in virtual time. call returns how long one takes.
 func timeVirtual(s *CallSearch, elapsed time.Duration, call func(bytes int) time.Duration) (end time.Duration, calls int) {
-	return timeRivals(s, elapsed, func(bytes int, _ bool) time.Duration { return call(bytes) })
+	return timeRivals(s, elapsed, func(bytes int, _ Method) time.Duration { return call(bytes) })
 }
 
-func timeRivals(s *CallSearch, elapsed time.Duration, call func(bytes int, rival bool) time.Duration) (end time.Duration, calls int) {
+func timeRivals(s *CallSearch, elapsed time.Duration, call func(bytes int, m Method) time.Duration) (end time.Duration, calls int) {
 	for {
-		bytes, rival, more := s.Next(elapsed)
+		bytes, method, more := s.Next(elapsed)
 		if !more {
 			return elapsed, calls
 		}
-		took := call(bytes, rival)
+		took := call(bytes, method)
 		elapsed += took
 		s.Measured(took)
 		calls++
@@ -97,68 +97,64 @@ func TestCallSearchEnds(t *testing.T) {
 	})
 }
 
-// Where direct and the ring are both good, calls are timed by each in turn, and the faster
-// one is used for vectors of about that size.
+// Where several methods are good, calls are timed by each in turn, and the fastest is used
+// for vectors of about that size.
 func TestRivals(t *testing.T) {
 	s := Situation{Hosts: make([]int, 4), Links: Links{Near: Loopback}}
-	require.True(t, s.HasRivals())
-	search := NewCallSearch(&s)
-	took := map[int][2]time.Duration{
-		256 << 10: {300 * time.Microsecond, 290 * time.Microsecond}, // too little is gained
-		1 << 20:   {time.Millisecond, 800 * time.Microsecond},
-		4 << 20:   {6 * time.Millisecond, 7 * time.Millisecond},
+	const us = time.Microsecond
+	took := map[int]map[Method]time.Duration{ // 0 is the planned method
+		16 << 10: {0: 70 * us, Collected: 80 * us, Direct: 90 * us},
+		64 << 10: {0: 170 * us, Bruck: 150 * us, Collected: 140 * us},
+		1 << 20:  {0: 900 * us, Ring: 840 * us}, // gains too little
+		4 << 20:  {0: 6000 * us, Ring: 5000 * us},
 	}
-	seen := map[int]*[2]int{}
-	var order []bool
-	end, _ := timeRivals(search, 20*time.Millisecond, func(bytes int, rival bool) time.Duration {
+	var order []Method
+	seen := map[int]map[Method]int{}
+	search := NewCallSearch(&s)
+	end, _ := timeRivals(search, 20*time.Millisecond, func(bytes int, m Method) time.Duration {
 		if seen[bytes] == nil {
-			seen[bytes] = &[2]int{}
+			seen[bytes] = map[Method]int{}
 		}
-		times, contested := took[bytes]
-		require.True(t, contested || !rival, "%d bytes", bytes)
-		method := 0
-		if rival {
-			method = 1
+		seen[bytes][m]++
+		if bytes == 64<<10 {
+			order = append(order, m)
 		}
-		seen[bytes][method]++
-		if bytes == 1<<20 {
-			order = append(order, rival)
+		if times, ok := took[bytes]; ok {
+			return times[m]
 		}
-		if !contested {
-			return time.Duration(bytes)
-		}
-		return times[method]
+		require.Zero(t, m, "%d bytes", bytes)
+		return time.Duration(bytes)
 	})
 	require.Less(t, end, LinkBound)
-	require.Equal(t, []bool{false, true, true, false, false, true, true, false}, order[:8])
-	require.Equal(t, [2]int{2, 2}, [2]int{min(seen[4<<20][0], 2), seen[4<<20][1]}, "long calls twice by each")
-	s.Calls = search.Samples()
-	for _, c := range s.Calls {
-		require.Equal(t, c.Bytes == 1<<20, c.Rival, "%d bytes", c.Bytes)
+	require.Equal(t, []Method{0, Bruck, Collected, Collected, Bruck, 0, 0}, order[:7])
+	for bytes, times := range took {
+		for m := range times {
+			require.GreaterOrEqual(t, seen[bytes][m], leastTurns, "%d bytes, %v", bytes, m)
+		}
 	}
+	s.Calls = search.Samples()
 	require.NoError(t, s.Links.Check())
-	for bytes, want := range map[int]Method{256 << 10: Direct, 512<<10 - 1024: Direct, 512 << 10: Ring, 1 << 20: Ring, 2<<20 - 1024: Ring, 2 << 20: Direct, 64 << 20: Direct} {
+	for bytes, want := range map[int]Method{
+		16 << 10: Bruck, 32<<10 - 1024: Bruck, 32 << 10: Collected, 64 << 10: Collected, 96<<10 - 1024: Collected, 96 << 10: Direct,
+		1 << 20: Direct, 2<<20 - 1024: Direct, 2 << 20: Ring, 4 << 20: Ring, 6<<20 - 1024: Ring, 6 << 20: Direct, 64 << 20: Direct,
+	} {
 		p := s.Plan(bytes/4, 4, true)
 		require.Equal(t, want, p.Method, "%d bytes", bytes)
 		require.Equal(t, want == Ring, p.Ahead == RingAhead)
-		require.Equal(t, Direct, s.Plan(bytes/2, 2, false).Method, "partial results do not fit into 16 bits")
 	}
-	require.Equal(t, 800*time.Microsecond, s.Predict(s.Plan(1<<18, 4, true), 1<<18, 4))
-	s.Rival = true
-	require.Equal(t, Ring, s.Plan(64<<18, 4, true).Method)
-	require.Equal(t, Bruck, s.Plan(1<<10, 4, true).Method, "small vectors have no rival")
+	require.Equal(t, Direct, s.Plan(2<<20, 2, false).Method, "partial results do not fit into 16 bits")
+	require.Equal(t, 140*us, s.Predict(s.Plan(16<<10, 4, true), 16<<10, 4))
+	s.Calls[2].Method = Halving
+	require.ErrorContains(t, s.Links.Check(), "halving-doubling was not measured")
 
-	for _, hosts := range [][]int{{0}, {0, 0}, {0, 0, 1}, make([]int, 5)} {
-		none := Situation{Hosts: hosts}
-		require.False(t, none.HasRivals(), "%v", hosts)
+	for _, none := range []Situation{{Hosts: []int{0}}, {Hosts: []int{0, 0}}, {Hosts: []int{0, 0, 1}}, {Hosts: make([]int, 9)}, {Hosts: make([]int, 4), Shared: true}} {
+		require.Empty(t, none.rivals(64<<10), "%v", none.Hosts)
 	}
-	s.Shared = true
-	require.False(t, s.HasRivals())
 }
 
 // Predictions are what calls took, interpolated; the model only compares plans.
 func TestPredictFromCalls(t *testing.T) {
-	s := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{1 << 20, 200_000, false}, {4 << 20, 1_400_000, false}, {16 << 20, 6_000_000, false}}}}
+	s := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{1 << 20, 200_000, 0}, {4 << 20, 1_400_000, 0}, {16 << 20, 6_000_000, 0}}}}
 	predict := func(bytes int) float64 { return float64(s.Predict(s.Plan(bytes/4, 4, true), bytes/4, 4)) }
 	require.InDelta(t, 200_000, predict(1<<20), 2)
 	require.InDelta(t, 600_000, predict(2<<20), 2)
@@ -173,10 +169,10 @@ func TestPredictFromCalls(t *testing.T) {
 	s.Calls[2].Took = 100_000_000
 	require.InDelta(t, 100_000_000*(1+3*mostSpilled), predict(64<<20), 2)
 	s.Calls[2].Took, s.Shared = 3_000_000, false
-	shared := Situation{Hosts: make([]int, 4), Shared: true, Links: Links{Near: Loopback, Calls: []Sample{{2 << 20, 1_000_000, false}, {4 << 20, 4_000_000, false}}}}
+	shared := Situation{Hosts: make([]int, 4), Shared: true, Links: Links{Near: Loopback, Calls: []Sample{{2 << 20, 1_000_000, 0}, {4 << 20, 4_000_000, 0}}}}
 	require.InDelta(t, 16*4_000_000, shared.Predict(shared.Plan(16<<20, 4, true), 16<<20, 4), 2, "16 MB of all ranks fill the caches")
 
-	far := Situation{Hosts: []int{0, 1}, Links: Links{Far: Network, Calls: []Sample{{4 << 10, 400_000, false}, {64 << 10, 410_000, false}}}}
+	far := Situation{Hosts: []int{0, 1}, Links: Links{Far: Network, Calls: []Sample{{4 << 10, 400_000, 0}, {64 << 10, 410_000, 0}}}}
 	want := 410_000 + leastBetween*Network.PerByte*(960<<10)
 	require.InDelta(t, want, far.Predict(far.Plan(1<<18, 4, true), 1<<18, 4), 2, "a queue took the messages of both samples")
 	far.Calls[1].Took = 4_000_000

@@ -27,11 +27,7 @@ const sampleWords = 3
 func (l Links) Words() []float64 {
 	words := []float64{l.Near.Latency, l.Near.PerByte, l.Near.Fold, l.Far.Latency, l.Far.PerByte, l.Far.Fold}
 	for _, s := range l.Calls[:min(len(l.Calls), MostSamples)] {
-		rival := 0.
-		if s.Rival {
-			rival = 1
-		}
-		words = append(words, float64(s.Bytes), float64(s.Took), rival)
+		words = append(words, float64(s.Bytes), float64(s.Took), float64(s.Method))
 	}
 	return append(words, make([]float64, LinksWords-len(words))...)
 }
@@ -40,7 +36,7 @@ func (l Links) Words() []float64 {
 func LinksOf(words []float64) Links {
 	l := Links{Near: Cost{words[0], words[1], words[2]}, Far: Cost{words[3], words[4], words[5]}}
 	for w := words[linkWords:LinksWords]; len(w) > 0 && w[0] > 0; w = w[sampleWords:] {
-		l.Calls = append(l.Calls, Sample{int(w[0]), time.Duration(w[1]), w[2] > 0})
+		l.Calls = append(l.Calls, Sample{int(w[0]), time.Duration(w[1]), Method(w[2])})
 	}
 	return l
 }
@@ -61,6 +57,9 @@ func (l Links) Check() error {
 	for i, s := range l.Calls {
 		if s.Bytes <= 0 || s.Took <= 0 || i > 0 && s.Bytes == l.Calls[i-1].Bytes {
 			return fmt.Errorf("a call of %d bytes cannot take %v", s.Bytes, s.Took)
+		}
+		if s.Method != 0 && !slices.Contains([]Method{Bruck, Collected, Direct, Ring}, s.Method) {
+			return fmt.Errorf("%v was not measured for calls of %d bytes", s.Method, s.Bytes)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ func TestLinksWords(t *testing.T) {
 		number := rapid.Float64Range(0, 1e9)
 		l := Links{Near: Cost{number.Draw(t, "a"), number.Draw(t, "b"), number.Draw(t, "c")}, Far: Cost{number.Draw(t, "d"), number.Draw(t, "e"), number.Draw(t, "f")}}
 		for i := range rapid.IntRange(0, MostSamples).Draw(t, "calls") {
-			l.Calls = append(l.Calls, Sample{1 << (10 + i), time.Duration(rapid.IntRange(1, 1e12).Draw(t, "took")), rapid.Bool().Draw(t, "rival")})
+			l.Calls = append(l.Calls, Sample{1 << (10 + i), time.Duration(rapid.IntRange(1, 1e12).Draw(t, "took")), rapid.SampledFrom([]Method{0, Bruck, Ring}).Draw(t, "method")})
 		}
 		require.NoError(t, l.Check())
 		require.Len(t, l.Words(), LinksWords)
@@ -27,10 +27,10 @@ func TestLinksCheck(t *testing.T) {
 		"negative": {Near: Cost{Latency: -1}},
 		"NaN":      {Far: Cost{PerByte: math.NaN()}},
 		"infinite": {Far: Cost{Fold: math.Inf(1)}},
-		"no time":  {Calls: []Sample{{4, 0, false}}},
-		"no bytes": {Calls: []Sample{{0, 4, false}}},
-		"order":    {Calls: []Sample{{8, 1, false}, {4, 1, false}}},
-		"twice":    {Calls: []Sample{{8, 1, false}, {8, 1, false}}},
+		"no time":  {Calls: []Sample{{4, 0, 0}}},
+		"no bytes": {Calls: []Sample{{0, 4, 0}}},
+		"order":    {Calls: []Sample{{8, 1, 0}, {4, 1, 0}}},
+		"twice":    {Calls: []Sample{{8, 1, 0}, {8, 1, 0}}},
 		"many":     {Calls: make([]Sample, MostSamples+1)},
 	} {
 		require.Error(t, l.Check(), name)
@@ -38,8 +38,8 @@ func TestLinksCheck(t *testing.T) {
 }
 
 func TestProbes(t *testing.T) {
-	small, large, slow := Sample{64 << 10, 8000, false}, Sample{4 << 20, 5_000_000, false}, Sample{8 << 20, 5_000_001, false}
-	l := Links{Calls: []Sample{{4 << 10, 1000, false}, small, {1 << 20, 300_000, false}, large, slow}}
+	small, large, slow := Sample{64 << 10, 8000, 0}, Sample{4 << 20, 5_000_000, 0}, Sample{8 << 20, 5_000_001, 0}
+	l := Links{Calls: []Sample{{4 << 10, 1000, 0}, small, {1 << 20, 300_000, 0}, large, slow}}
 	require.Equal(t, []Sample{small, large}, l.Probes())
 	l.Calls = []Sample{small, slow}
 	require.Equal(t, []Sample{small}, l.Probes())
@@ -50,7 +50,7 @@ func TestProbes(t *testing.T) {
 }
 
 func TestLastingLinks(t *testing.T) {
-	l := Links{Calls: []Sample{{64 << 10, 10_000, false}, {256 << 10, 40_000, false}, {1 << 20, 320_000, false}}}
+	l := Links{Calls: []Sample{{64 << 10, 10_000, 0}, {256 << 10, 40_000, 0}, {1 << 20, 320_000, 0}}}
 	require.True(t, l.Lasting())
 	l.Calls[1].Took = 125_000
 	require.False(t, l.Lasting(), "one call was disturbed")

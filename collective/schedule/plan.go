@@ -79,6 +79,7 @@ const (
 	mostDirect  = 4  // most ranks on one host that use Direct
 	mostBruck   = 8  // most ranks on one host that use Bruck
 	mostOneShot = 16 // most ranks on several hosts that use OneShot
+	mostRivals  = 8  // most ranks on one host that compare methods when their group forms
 )
 
 // Reasons of plans.
@@ -135,11 +136,10 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 		p.Why = "over 64 KiB between two ranks of one host: each sends while it folds"
 	case near && size > mostDirect && partial:
 		// Messages to all ranks would be too many for the shared cores.
-		p = nearRing(size, count, width)
+		p = planNear(Ring, size, count, width)
 		p.Why = "over 4 KiB for each of many ranks of one host: every rank talks to two others"
 	case near:
-		// All operands of a segment fit into the caches at the same time.
-		p.Segment = elementsOf(nearBytes, width)
+		p = planNear(p.Method, size, count, width)
 		p.Why = "over 64 KiB through each rank of one host: two latencies"
 	case partial:
 		half := count * width / size / 2 // of a chunk: one half is folded while the other is in transit
@@ -149,9 +149,16 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 	return p
 }
 
-// nearRing returns the plan of a Ring of more than two ranks of one host.
-func nearRing(size, count, width int) Plan {
-	return Plan{Method: Ring, Segment: elementsOf(min(max(count*width/size, leastFar), SegmentBytes), width), Ahead: RingAhead}
+// planNear returns the plan of a method among ranks of one host.
+func planNear(m Method, size, count, width int) Plan {
+	p := Plan{Method: m, Segment: elementsOf(SegmentBytes, width)}
+	switch m {
+	case Direct: // all operands of a segment fit into the caches at the same time
+		p.Segment = elementsOf(nearBytes, width)
+	case Ring:
+		p.Segment, p.Ahead = elementsOf(min(max(count*width/size, leastFar), SegmentBytes), width), RingAhead
+	}
+	return p
 }
 
 // elementsOf returns the elements in a message of at most the given number of

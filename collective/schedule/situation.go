@@ -12,7 +12,7 @@ type Situation struct {
 	Any   bool   // methods that do not keep ring order may be chosen
 	Force Method // 0, or the method to use wherever possible
 	Table *Table // measurements; nil if there are none
-	Rival bool   // use rivals, to time them: see HasRivals
+	Try   Method // 0, or the method of a call that is timed for comparison
 }
 
 // anyOrder lists the methods that do not keep ring order.
@@ -44,9 +44,9 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 		return PlanShared()
 	}
 	p := PlanReduce(size, count, width, s.OneHost(), partial)
-	if p.Method == Direct && partial && s.HasRivals() && (s.Rival || s.rivalWon(count*width)) {
-		p = nearRing(size, count, width)
-		p.Why = "this host takes less time for a ring than for direct, as measured when the group formed"
+	if m := s.measured(count * width); m != 0 && (partial || !m.partial()) {
+		p = planNear(m, size, count, width)
+		p.Why = "took the least time when the group formed"
 	}
 	if !s.Any || !partial || size < 3 {
 		return p
@@ -67,21 +67,37 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 	return p
 }
 
-// HasRivals reports whether Direct has a rival, the ring: which of the two is faster
-// depends on caches and on how ranks share cores. Among 3 and 4 ranks of a 2-core Zen 4,
-// the ring mostly took .8 to .95 times as long at 1 to 4 MiB, and 1.0 to 1.3 times from 8.
-func (s *Situation) HasRivals() bool {
-	return !s.Shared && len(s.Hosts) > 2 && len(s.Hosts) <= mostDirect && s.OneHost()
+// rivals returns the methods that may take less time than the planned one to reduce vectors
+// of some bytes among a few ranks of one host. Which one is the fastest there depends on
+// caches and on how ranks share cores. All keep ring order.
+func (s *Situation) rivals(bytes int) []Method {
+	size := len(s.Hosts)
+	if s.Shared || size < 3 || size > mostRivals || !s.OneHost() {
+		return nil
+	}
+	var all []Method
+	switch bytes {
+	case 16 << 10, 64 << 10:
+		all = []Method{Bruck, Collected, Direct}
+	case 1 << 20, 4 << 20:
+		all = []Method{Direct, Ring}
+	}
+	planned := PlanReduce(size, bytes/4, 4, true, true).Method
+	return slices.DeleteFunc(all, func(m Method) bool { return m == planned })
 }
 
-// rivalWon reports whether the rival won among the timed calls of about that many bytes.
-func (s *Situation) rivalWon(bytes int) bool {
+// measured returns the method that took the least time, if it is not the planned one, among
+// the timed calls of about that many bytes. Otherwise it returns 0.
+func (s *Situation) measured(bytes int) Method {
+	if s.Try != 0 {
+		return s.Try
+	}
 	for _, c := range s.Calls {
-		if c.Rival && c.Bytes/rivalReach <= bytes && bytes < c.Bytes*rivalReach {
-			return true
+		if c.Method != 0 && c.Bytes <= 2*bytes && 2*bytes < 3*c.Bytes {
+			return c.Method
 		}
 	}
-	return false
+	return 0
 }
 
 // sure is the most bytes whose predictions are believed.

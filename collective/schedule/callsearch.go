@@ -18,7 +18,7 @@ const (
 const (
 	leastRuns = 2                      // of one size in sequence, and
 	callRuns  = 16                     // at most, while
-	runBound  = 4 * time.Millisecond   // they have taken less than this, or seem disturbed
+	runBound  = 4 * time.Millisecond   // they have been made for less than this, or seem disturbed
 	slowRun   = 1.5                    // how much longer the first call of a size may take than expected
 	longRun   = 700 * time.Microsecond // a longer call is timed once more at the end
 )
@@ -27,7 +27,7 @@ const (
 const (
 	leastTurns = 2                     // calls by each method, at least, and
 	mostTurns  = 6                     // at most, while
-	turnsBound = 10 * time.Millisecond // all of them have taken less than this
+	turnsBound = 10 * time.Millisecond // they have been made for less than this
 	rivalGain  = .92                   // of the planned method's time: a rival must take less
 )
 
@@ -49,6 +49,7 @@ type CallSearch struct {
 	methods   [][]Method          // of each sample: 0 for the planned one, and its rivals
 	times     [][][]time.Duration // of each sample, by method, ascending
 	grown     bool                // the next call is the first of its size
+	since     time.Duration       // when the calls of this size began
 	turn      int                 // of the sample's methods, that of the next call
 	again     bool                // sizes do not grow any more
 	left      int                 // samples to time once more, the first ones
@@ -77,20 +78,19 @@ func (s *CallSearch) Largest() int { return s.most }
 func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool) {
 	n := len(s.samples)
 	if n == 0 {
-		s.grown = true
+		s.grown, s.since = true, elapsed
 		return firstCall, 0, true
 	}
 	if !s.again {
 		last := s.samples[n-1]
-		next := larger(last.Bytes)
-		longer := time.Duration(slowRun * float64(next/last.Bytes) * float64(last.Took))
+		next, longer := larger(last.Bytes), s.longer()
 		grows := next <= s.most && elapsed+longer < LinkBound
-		wanted, first := s.wants(n - 1)
+		wanted, first := s.wants(n-1, elapsed-s.since)
 		if wanted && elapsed+last.Took < LinkBound && (first || !grows || elapsed+last.Took+longer < LinkBound) {
 			return last.Bytes, s.methods[n-1][s.turn], true
 		}
 		if s.turn = 0; grows {
-			s.grown = true
+			s.grown, s.since = true, elapsed
 			return next, 0, true
 		}
 		s.again, s.left = true, n
@@ -104,15 +104,30 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 	return 0, 0, false
 }
 
+// longer returns how long the first call of the next size may take. If latency is a large
+// part of the last ones, that is much less than bytes suggest.
+func (s *CallSearch) longer() time.Duration {
+	n := len(s.samples)
+	last := s.samples[n-1]
+	next := larger(last.Bytes)
+	took := float64(next/last.Bytes) * float64(last.Took)
+	if n > 1 {
+		before := s.samples[n-2]
+		slope := float64(last.Took-before.Took) / float64(last.Bytes-before.Bytes)
+		took = min(took, float64(last.Took)+float64(max(0, slope)*float64(next-last.Bytes)))
+	}
+	return time.Duration(slowRun * took)
+}
+
 // wants reports whether a sample needs another call, which is then by the method whose
-// turn it is, and whether that matters more than a larger size.
-func (s *CallSearch) wants(i int) (more, first bool) {
-	one, methods := &s.samples[i], len(s.methods[i])
+// turn it is, and whether that matters more than a larger size. spent is the time since
+// the first call of its size began, with what ranks do between calls.
+func (s *CallSearch) wants(i int, spent time.Duration) (more, first bool) {
+	methods := len(s.methods[i])
 	calls := 0
 	for _, t := range s.times[i] {
 		calls += len(t)
 	}
-	spent := time.Duration(calls) * one.Took
 	if methods > 1 {
 		if s.turn = calls % methods; calls/methods%2 == 1 { // forth and back, in case calls become faster or slower
 			s.turn = methods - 1 - s.turn

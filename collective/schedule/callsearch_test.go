@@ -73,10 +73,10 @@ func TestCallSearchTypicalTime(t *testing.T) {
 				return time.Second // ends the search
 			}
 			n++
-			return c.took[min(n, len(c.took))-1] * time.Millisecond / 4
+			return c.took[min(n, len(c.took))-1] * time.Millisecond / 5
 		})
 		require.Equal(t, len(c.took), n)
-		require.Equal(t, c.want*time.Millisecond/4, s.Samples()[0].Took)
+		require.Equal(t, c.want*time.Millisecond/5, s.Samples()[0].Took)
 	}
 }
 

@@ -18,7 +18,10 @@ const (
 
 	latencyTrials   = 3
 	LatencyRounds   = 4 // messages of a latency trial, one after another
-	bandwidthTrials = 3 // of the largest size
+	bandwidthTrials = 3 // of the largest size; more would find one that used what a limiter saved up before
+
+	largeTrial  = 256 << 10 // from this size on, windows grow for longer:
+	largeTrials = 6         // of the largest size; and a larger one needs twice the room
 )
 
 // A LinkSearch measures the links of a group. In a trial, every rank sends a message to
@@ -46,7 +49,14 @@ func (s *LinkSearch) Next(elapsed time.Duration) (bytes int, more bool) {
 		s.size = firstTrial
 	}
 	n := len(s.long)
-	return s.size, n == 0 || n < bandwidthTrials && elapsed+s.long[n-1] < s.bound
+	if n == 0 {
+		return s.size, true
+	}
+	most := bandwidthTrials
+	if s.size >= largeTrial {
+		most = largeTrials
+	}
+	return s.size, n < most && elapsed+s.long[n-1] < s.bound
 }
 
 // Measured gives the search the time of the last trial on the slowest rank.
@@ -54,11 +64,20 @@ func (s *LinkSearch) Measured(took, elapsed time.Duration) {
 	switch {
 	case s.size == 0:
 		s.latency = append(s.latency, took/LatencyRounds)
-	case len(s.long) > 0 || took >= longTrial || s.size == MostTrial || elapsed+roomFor*s.grown(took) > s.bound:
+	case len(s.long) > 0 || took >= longTrial || s.size == MostTrial || elapsed+s.room(took) > s.bound:
 		s.long = append(s.long, took)
 	default:
 		s.size *= growth
 	}
+}
+
+// room returns the time that must be left for trials of the next size, if one of this size
+// took that long.
+func (s *LinkSearch) room(took time.Duration) time.Duration {
+	if s.size >= largeTrial {
+		return 2 * roomFor * s.grown(took)
+	}
+	return roomFor * s.grown(took)
 }
 
 // grown returns how long a trial of the next size will take if one of this size took that

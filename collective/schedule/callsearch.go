@@ -129,7 +129,7 @@ func (s *CallSearch) wants(i int, spent time.Duration) (more, first bool) {
 		calls += len(t)
 	}
 	if methods > 1 {
-		if s.turn = calls % methods; calls/methods%2 == 1 { // forth and back, in case calls become faster or slower
+		if s.turn = calls % methods; calls/methods%2 == 1 { // back and forth, in case calls become faster or slower
 			s.turn = methods - 1 - s.turn
 		}
 		first = calls < leastTurns*methods

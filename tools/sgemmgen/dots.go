@@ -57,7 +57,8 @@ func dots(s set, rows int) {
 			sums[i] = append(sums[i], v)
 		}
 	}
-	// multiply emits a step of the inner dimension for some groups, the first of which is given.
+	// multiply emits a step of the inner dimension for the groups from first on, one for each
+	// register of B.
 	multiply := func(k, first int, right ...reg.VecVirtual) {
 		for i := range rows {
 			v := s.vector()
@@ -120,8 +121,8 @@ func dots(s set, rows int) {
 	kernel.End()
 }
 
-// eightRows loads four elements of each of eight rows, of which the fifth begins at
-// quarters[1]: those of rows r and r+4 share a register.
+// eightRows loads four elements of each of eight rows. The fifth row begins at quarters[1].
+// Rows r and r+4 share a register.
 func eightRows(s set, quarters []reg.GPVirtual, rowB, third reg.GPVirtual) [4]reg.VecVirtual {
 	var four [4]reg.VecVirtual
 	for r := range four {

@@ -26,7 +26,7 @@ type dotsWords = [unsafe.Sizeof(dots{}) / 8]uint64
 func (d *dots) words() *dotsWords { return (*dotsWords)(unsafe.Pointer(d)) }
 
 // transposed computes the first columns of a product with a transposed B, and returns their
-// number. It computes none if there are so many rows that packing B takes less time.
+// number. It computes none where packing B takes less time, as it does for many rows.
 func (x *blocked) transposed(add bool) int {
 	if x.M >= len(x.kernels.dots) || !x.b.Transposed || x.a.Transposed || x.b.Stride%farRows == 0 {
 		return 0

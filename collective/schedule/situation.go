@@ -79,7 +79,7 @@ func (s *Situation) rivals(bytes int) []Method {
 	switch bytes {
 	case 16 << 10, 64 << 10:
 		all = []Method{Bruck, Collected, Direct}
-	case 1 << 20, 4 << 20:
+	case 1 << 20: // there is no time for enough calls of 4 MiB
 		all = []Method{Direct, Ring}
 	}
 	planned := PlanReduce(size, bytes/4, 4, true, true).Method

@@ -35,20 +35,16 @@ func dots(s set, rows int) {
 	name := fmt.Sprintf("%sDots%d", s.name, rows)
 	kernel.Begin(name, "(d *[10]uint64)", fmt.Sprintf("%s computes %d rows and %d columns.", name, rows, groups*s.bytes/4))
 	d := kernel.Pointer("d")
-	a, rowA := Mem{Base: field(d, dotsA)}, reg.GPVirtual(nil)
+	a := Mem{Base: field(d, dotsA)}
+	var rowA, thirdA reg.GPVirtual // used by as many rows as need them
 	if rows > 1 {
 		rowA = field(d, dotsRowA)
 	}
-	left := rowsFrom(a, rowA, rows)
-	rowB := field(d, dotsRowB)
-	quarters := []reg.GPVirtual{field(d, dotsB)} // pointers to every fourth row of B
-	for range 2*groups - 1 {
-		next := GP64()
-		LEAQ(Mem{Base: quarters[len(quarters)-1], Index: rowB, Scale: 4}, next)
-		quarters = append(quarters, next)
+	if rows > 3 {
+		thirdA = threeOf(rowA)
 	}
-	third := GP64()
-	LEAQ(Mem{Base: rowB, Index: rowB, Scale: 2}, third)
+	rowB := field(d, dotsRowB)
+	quarters, third := everyFourth(field(d, dotsB), rowB, 2*groups)
 	sums := make([][]reg.VecVirtual, rows)
 	for i := range sums {
 		for range groups {
@@ -62,7 +58,7 @@ func dots(s set, rows int) {
 	multiply := func(k, first int, right ...reg.VecVirtual) {
 		for i := range rows {
 			v := s.vector()
-			VBROADCASTSS(left[i].Offset(4*k), v)
+			VBROADCASTSS(rowAfter(a, rowA, thirdA, i).Offset(4*k), v)
 			for g, r := range right {
 				VFMADD231PS(r, v, sums[i][first+g])
 			}
@@ -101,24 +97,23 @@ func dots(s set, rows int) {
 	JNZ(LabelRef("step"))
 	Label("store")
 	c, rowC := Mem{Base: field(d, dotsC)}, field(d, dotsRowC)
+	store := func(add bool) {
+		for _, row := range sums {
+			for g, sum := range row {
+				if add {
+					VADDPS(c.Offset(g*s.bytes), sum, sum)
+				}
+				VMOVUPS(sum, c.Offset(g*s.bytes))
+			}
+			ADDQ(rowC, c.Base)
+		}
+		kernel.End()
+	}
 	CMPQ(d.Offset(dotsAdd), Imm(0))
 	JE(LabelRef("set"))
-	for _, row := range sums {
-		for g, sum := range row {
-			VADDPS(c.Offset(g*s.bytes), sum, sum)
-			VMOVUPS(sum, c.Offset(g*s.bytes))
-		}
-		ADDQ(rowC, c.Base)
-	}
-	kernel.End()
+	store(true)
 	Label("set")
-	for _, row := range sums {
-		for g, sum := range row {
-			VMOVUPS(sum, c.Offset(g*s.bytes))
-		}
-		ADDQ(rowC, c.Base)
-	}
-	kernel.End()
+	store(false)
 }
 
 // eightRows loads four elements of each of eight rows. The fifth row begins at quarters[1].
@@ -127,37 +122,10 @@ func eightRows(s set, quarters []reg.GPVirtual, rowB, third reg.GPVirtual) [4]re
 	var four [4]reg.VecVirtual
 	for r := range four {
 		four[r] = s.vector()
-		at := func(base reg.GPVirtual) Mem {
-			m := Mem{Base: base}
-			switch r {
-			case 1, 2:
-				m.Index, m.Scale = rowB, uint8(r)
-			case 3:
-				m.Index, m.Scale = third, 1
-			}
-			return m
-		}
+		at := func(base reg.GPVirtual) Mem { return rowAfter(Mem{Base: base}, rowB, third, r) }
 		// VMOVUPS writes half of a register. avo would then think that the other half is still needed.
 		VBROADCASTF128(at(quarters[0]), four[r])
 		VINSERTF128(U8(1), at(quarters[1]), four[r], four[r])
 	}
 	return four
-}
-
-// rowsFrom returns where up to four rows begin, whose first one is at a.
-func rowsFrom(a Mem, rowA reg.GPVirtual, rows int) []Mem {
-	var all []Mem
-	for i := range rows {
-		at := a
-		switch i {
-		case 1, 2:
-			at.Index, at.Scale = rowA, uint8(i)
-		case 3:
-			third := GP64()
-			LEAQ(Mem{Base: rowA, Index: rowA, Scale: 2}, third)
-			at.Index, at.Scale = third, 1
-		}
-		all = append(all, at)
-	}
-	return all
 }

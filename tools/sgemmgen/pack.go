@@ -57,26 +57,13 @@ func transposes(s set) {
 	p := kernel.Pointer("s")
 	to, from := Mem{Base: field(p, stripTo)}, field(p, stripFrom)
 	stepTo, stepFrom, n := field(p, stripStepTo), field(p, stripStepFrom), field(p, stripCount)
-	groups := []reg.GPVirtual{from}
-	for range s.bytes/16 - 1 {
-		next := GP64()
-		LEAQ(Mem{Base: groups[len(groups)-1], Index: stepFrom, Scale: 4}, next)
-		groups = append(groups, next)
-	}
-	third := GP64()
-	LEAQ(Mem{Base: stepFrom, Index: stepFrom, Scale: 2}, third)
+	groups, third := everyFourth(from, stepFrom, s.bytes/16)
 	Label("columns")
 	var rows [4]reg.VecVirtual
 	for r := range rows {
 		v := s.vector()
 		for g, base := range groups {
-			at := Mem{Base: base}
-			switch r {
-			case 1, 2:
-				at.Index, at.Scale = stepFrom, uint8(r)
-			case 3:
-				at.Index, at.Scale = third, 1
-			}
+			at := rowAfter(Mem{Base: base}, stepFrom, third, r)
 			switch {
 			case g == 0:
 				VMOVUPS(at, v.AsX())
@@ -100,6 +87,36 @@ func transposes(s set) {
 	SUBQ(U8(4), n)
 	JNZ(LabelRef("columns"))
 	kernel.End()
+}
+
+// everyFourth returns pointers to every fourth row of a matrix, from first on, and the
+// distance of three rows.
+func everyFourth(first, step reg.GPVirtual, count int) (rows []reg.GPVirtual, third reg.GPVirtual) {
+	rows = []reg.GPVirtual{first}
+	for range count - 1 {
+		next := GP64()
+		LEAQ(Mem{Base: rows[len(rows)-1], Index: step, Scale: 4}, next)
+		rows = append(rows, next)
+	}
+	return rows, threeOf(step)
+}
+
+func threeOf(step reg.GPVirtual) reg.GPVirtual {
+	third := GP64()
+	LEAQ(Mem{Base: step, Index: step, Scale: 2}, third)
+	return third
+}
+
+// rowAfter returns the address of the r-th row, up to the third, after the one at base. third
+// is the distance of three rows.
+func rowAfter(base Mem, step, third reg.GPVirtual, r int) Mem {
+	switch r {
+	case 1, 2:
+		base.Index, base.Scale = step, uint8(r)
+	case 3:
+		base.Index, base.Scale = third, 1
+	}
+	return base
 }
 
 // fourByFour transposes the four by four elements of each lane.

@@ -20,7 +20,7 @@ type linkMeter struct {
 
 	out, in []byte
 	largest int       // bytes of the largest call that may follow
-	vector  []float32 // of the calls; has room for the largest, but only what they use is ever touched
+	vector  []float32 // of the calls; has room for the largest, because pages that no call uses cost nothing
 	source  []float32 // of the vector
 	filled  int       // elements of the source
 	sum     []byte    // a page of the sum of all ranks

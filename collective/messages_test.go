@@ -133,7 +133,7 @@ func work(ctx context.Context, g *collective.Group) error {
 		case err != nil:
 			return err
 		case found.End:
-			continue // perhaps the other client's, which says nothing of the answer
+			continue // possibly the other client's; the answer is still to come
 		}
 		if err := m.Recv(ctx, collective.Of(number)); err != nil {
 			return err

@@ -18,10 +18,10 @@ const (
 
 	latencyTrials   = 3
 	LatencyRounds   = 4 // messages of a latency trial, one after another
-	bandwidthTrials = 3 // of the largest size; more would find one that used what a limiter saved up before
+	bandwidthTrials = 3 // of the largest size; with more, one would profit from tokens that a limiter has saved
 
-	largeTrial  = 256 << 10 // from this size on, windows grow for longer:
-	largeTrials = 6         // of the largest size; and a larger one needs twice the room
+	largeTrial  = 256 << 10 // from this size on, windows grow for longer: there are
+	largeTrials = 6         // of the largest size, and a larger size needs twice the room
 )
 
 // A LinkSearch measures the links of a group. In a trial, every rank sends a message to

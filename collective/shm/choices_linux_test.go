@@ -49,6 +49,29 @@ func sums(t *testing.T, groups []*collective.Group, most int) {
 	}
 }
 
+// gathers checks an AllGather of up to most elements per rank.
+func gathers(t *testing.T, groups []*collective.Group, most int) {
+	for n := 1; n <= most; n = n*5 + 3 {
+		var all sync.WaitGroup
+		for _, g := range groups {
+			all.Go(func() {
+				mine, every := make([]int64, n), make([]int64, n*len(groups))
+				for i := range mine {
+					mine[i] = int64(g.Rank()*n + i)
+				}
+				assert.NoError(t, collective.AllGather(t.Context(), g, every, mine))
+				for i, got := range every {
+					if got != int64(i) {
+						t.Errorf("rank %d, element %d of %d: %d, not %d", g.Rank(), i, len(every), got, i)
+						break
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
 // All ranks of a host use the choices of the lowest, and keep them for the next job.
 func TestRanksChooseTogether(t *testing.T) {
 	store := &calibration.Store{Dir: t.TempDir(), Version: "test"}
@@ -133,6 +156,7 @@ func TestEveryChoice(t *testing.T) {
 		for _, n := range []int{2, 3} {
 			groups, _ := reports(t, n, func(int) calibration.Policy { return policy })
 			sums(t, groups, 1<<18)
+			gathers(t, groups, 1<<10)
 		}
 	}
 }

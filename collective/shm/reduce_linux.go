@@ -131,8 +131,14 @@ func (t *Transport) prepare(o *collective.Operation) *run {
 	return r
 }
 
-// small reports whether the data are shown with the call.
-func (r *run) small() bool { return len(r.in) <= r.t.most }
+// small reports whether the data are shown with the call. Those of an AllGather always
+// are: nobody folds them, so there are no steps that would move them.
+func (r *run) small() bool {
+	return len(r.in) <= r.t.most || r.h.Call.Kind == collective.KindAllGather
+}
+
+// The slot of a call has room for all that a Reducer gathers.
+const _ = uint(calibration.MostSmall - collective.GatherBytes)
 
 // show shows the call, with its data if the call is small, and returns its
 // number.

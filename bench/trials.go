@@ -32,7 +32,7 @@ func (r *trials) train(ctx context.Context, system string, workers int) (*TrialM
 	o.Display, o.Args = show, r.args(r.config, system)
 	c := crewAt(at, workers, r.Process, o)
 	c.Servers = servers
-	c.Network, c.Threads, c.Stopping = r.network, job.Threads, "stopping after this step; once more to stop at once"
+	c.Network, c.Stopping = r.network, "stopping after this step; once more to stop at once"
 	if err := c.Launch(ctx); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (c *settings) launch(ctx context.Context, p crew.Process, args []string, to
 	signal.Notify(signals, crew.StopSignals()...)
 	defer signal.Stop(signals)
 	return crew.Crew{
-		Workers: n, Cores: runtime.NumCPU(), Threads: 2, Place: place, Process: p, Args: args, Display: to, Signals: signals,
+		Workers: n, Cores: runtime.NumCPU(), Place: place, Process: p, Args: args, Display: to, Signals: signals,
 		Command: "distributed_sgd", Stopping: "stopping",
 	}.Launch(ctx)
 }

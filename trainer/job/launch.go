@@ -15,10 +15,6 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
 
-// Threads is the lowest GOMAXPROCS of a worker. With 1, the garbage collector and the
-// heartbeats would interrupt steps.
-const Threads = 2
-
 // Options say how a job is shown and stopped. Nothing in them changes what is trained.
 type Options struct {
 	Display  crew.Display     // shows the job
@@ -97,7 +93,7 @@ func (s *Training) launchWorkers(ctx context.Context, o Options) error {
 	defer release()
 	environ := Environ(place, s.Placement, o.Cache)
 	c := crew.Crew{
-		Workers: s.Workers, Servers: servers, Restarts: restarts(&s.Spec), Survive: survives(&s.Spec), Cores: s.Cores, Threads: Threads, Place: place,
+		Workers: s.Workers, Servers: servers, Restarts: restarts(&s.Spec), Survive: survives(&s.Spec), Cores: s.Cores, Place: place,
 		Environ: func(local int) []string { return append(environ(local), envServerDir+"="+dir) },
 		Process: s.Spec.Place.Process, Args: o.Args, Display: o.Display, Signals: o.Signals,
 		Command: o.Command, Out: absolute(s.Spec.Saving.Dir), Announce: true, Verbatim: o.Verbatim,

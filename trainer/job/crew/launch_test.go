@@ -133,7 +133,7 @@ func on(t *testing.T, part string, workers int) Crew {
 	c, err := place.Config(workers, io.Discard)
 	require.NoError(t, err)
 	return Crew{
-		Workers: workers, Cores: 4, Threads: 1, Place: c, Kinds: kindsOfTests(), Stopping: "stopping", Announce: true,
+		Workers: workers, Cores: 4, Place: c, Kinds: kindsOfTests(), Stopping: "stopping", Announce: true,
 		Environ: func(int) []string { return []string{envPart + "=" + part} },
 	}
 }
@@ -201,13 +201,13 @@ func TestLaunch(t *testing.T) {
 	require.Len(t, r.lines, 1)
 }
 
-// A worker keeps GOMAXPROCS if the user has set it, and gets at least Threads otherwise.
+// A worker keeps GOMAXPROCS if the user has set it, and gets at least two threads otherwise.
 func TestThreads(t *testing.T) {
 	c := on(t, "steps", 2)
-	c.Cores, c.Threads = 1, 3
+	c.Cores = 1
 	r := run(t, c)
 	require.NoError(t, r.wait())
-	require.Equal(t, "3", r.hellos(2)[1].Threads)
+	require.Equal(t, "2", r.hellos(2)[1].Threads)
 	t.Setenv("GOMAXPROCS", "5")
 	r = run(t, c)
 	require.NoError(t, r.wait())

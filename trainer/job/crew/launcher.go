@@ -38,7 +38,6 @@ type Crew struct {
 	// One of them reports each loss as an event.Lost with Left.
 	Survive bool
 	Cores   int                      // shared by the workers
-	Threads int                      // least GOMAXPROCS of each worker
 	Place   cluster.Config           // of the first worker
 	Environ func(local int) []string // more environment variables of each worker; may be nil
 	Network *launch.Network          // has a node for each worker; nil: they use the network of this machine

@@ -250,7 +250,7 @@ func launchTrain(ctx context.Context) error {
 		return err
 	}
 	return Crew{
-		Workers: 2, Cores: 2, Threads: 1, Place: c, Kinds: kindsOfTests(), Display: nowhere{},
+		Workers: 2, Cores: 2, Place: c, Kinds: kindsOfTests(), Display: nowhere{},
 		Environ: func(int) []string { return []string{envPart + "=tethered"} },
 	}.Launch(ctx)
 }

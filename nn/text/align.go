@@ -28,7 +28,8 @@ func (d *Doc) annotate(entities []extent) (unaligned []extent, err error) {
 		case e.Start < 0 || e.End <= e.Start || e.End > chars:
 			return nil, fmt.Errorf("the entity [%d, %d, %q] must be within the %d characters of the text, and not be empty", e.Start, e.End, e.Label, chars)
 		}
-		s := Span{touched(offsets, e.Start), touched(offsets, e.End-1) + 1, e.Label}
+		// No word ends after a space at the end of the text.
+		s := Span{touched(offsets, e.Start), min(touched(offsets, e.End-1)+1, len(offsets)), e.Label}
 		for s.End > s.Start && offsets[s.End-1].Start >= e.End {
 			s.End--
 		}

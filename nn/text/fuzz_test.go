@@ -49,6 +49,7 @@ func FuzzReadIOB(f *testing.F) {
 
 func FuzzReadJSONL(f *testing.F) {
 	f.Add(`{"text": "a b.c", "entities": [[0, 1, "X"], [2, 4, "Y"]]}`)
+	f.Add(`{"text": "Apple ", "entities": [[0, 6, "ORG"], [5, 6, "ORG"]]}`)
 	f.Add(`["né", {"spans": [{"start": 0, "end": 2, "label": "X"}], "tokens": [{"start": 0, "end": 1}, {"start": 1, "end": 2}]}]`)
 	f.Fuzz(func(t *testing.T, corpus string) { fuzzed(t, "jsonl", corpus) })
 }

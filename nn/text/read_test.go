@@ -94,15 +94,18 @@ func TestReadJSONL(t *testing.T) {
 func TestReadJSONLWarnings(t *testing.T) {
 	got, warnings, err := read(t, "jsonl", `{"text": "New York City, N.Y. x", "entities": [[0, 8, "A"], [4, 13, "B"], [1, 3, "C"], [15, 17, "D"], [13, 15, "E"], [20, 21, "F"]]}
 {"text": "", "entities": []}
+{"text": "an Apple ", "entities": [[3, 9, "ORG"], [8, 9, "ORG"]]}
 `, text.Options{})
 	require.NoError(t, err)
-	require.Equal(t, []string{"New/B-A York/L-A City/- ,/- N.Y/- ./O x/U-F"}, lines(got))
+	require.Equal(t, []string{"New/B-A York/L-A City/- ,/- N.Y/- ./O x/U-F", "an/O Apple/-"}, lines(got))
 	require.Equal(t, []string{
 		`file:1: the entity [1, 3, "C"] does not begin and end with words, or overlaps another; its words count as missing`,
 		`file:1: the entity [4, 13, "B"] does not begin and end with words, or overlaps another; its words count as missing`,
 		`file:1: the entity [13, 15, "E"] does not begin and end with words, or overlaps another; its words count as missing`,
 		`file:1: the entity [15, 17, "D"] does not begin and end with words, or overlaps another; its words count as missing`,
 		`file:2: the text is empty; the line is left out`,
+		`file:3: the entity [3, 9, "ORG"] does not begin and end with words, or overlaps another; its words count as missing`,
+		`file:3: the entity [8, 9, "ORG"] does not begin and end with words, or overlaps another; its words count as missing`,
 	}, warnings)
 }
 

@@ -44,7 +44,7 @@ type SimulationRun struct {
 	InnerSteps int           // with local-sgd and diloco
 	Link       string        // rate of each link
 	Cores      int           // that all nodes share; 0: each has its own; negative: that of From, or 0
-	Latency    time.Duration // of each message
+	Latency    time.Duration // of each message; negative: that of From, or 0
 }
 
 // Check reports the first mistake in the fields of f that needs no file to be found. Its
@@ -64,8 +64,9 @@ func (f *SimulationRun) Check() error {
 		return errors.New("--link must be the rate of a link, such as 1gbit, or --from must name a file that has it")
 	case f.Compute < 0 || f.InnerSteps < 0:
 		return errors.New("--compute and --inner-steps must not be negative")
-	case f.Latency < 0:
-		return fmt.Errorf("--latency must be at least 0, not %v", f.Latency)
+	}
+	if name := f.unread(); name != "" {
+		return fmt.Errorf("%s has no effect with --from, whose file has the model: add --config, or leave it out", name)
 	}
 	if f.Link != "" {
 		if _, err := launch.ParseRate(f.Link); err != nil {
@@ -89,6 +90,25 @@ func (f *SimulationRun) Check() error {
 	return checkSystems(others)
 }
 
+// unread returns the first flag that changes how a config is read if none is read, else "".
+func (f *SimulationRun) unread() string {
+	if f.readsConfig() {
+		return ""
+	}
+	if len(f.Overrides) > 0 {
+		return f.Overrides[0].String()
+	}
+	for _, o := range f.Options.List() {
+		if o.Value != "" {
+			return "--" + o.Name
+		}
+	}
+	return ""
+}
+
+// readsConfig reports whether the model is that of a config, and not that of From.
+func (f *SimulationRun) readsConfig() bool { return f.Config != "" || f.From == "" }
+
 func (f *SimulationRun) systems() []string { return strings.Split(f.System, ",") }
 
 // Run predicts. Its errors are the user's mistakes.
@@ -106,7 +126,7 @@ func (f *SimulationRun) Run() (*Simulation, error) {
 			return nil, crew.Usagef("--from %s: %w", f.From, err)
 		}
 	}
-	if f.Config != "" || f.From == "" {
+	if f.readsConfig() {
 		if w.Params, err = f.model(b); err != nil {
 			return nil, err
 		}
@@ -118,11 +138,13 @@ func (f *SimulationRun) Run() (*Simulation, error) {
 		s.Fabric.Latency = time.Duration(float64(s.Fabric.Latency) * s.Fabric.Rate / float64(rate))
 		s.Fabric.Rate = float64(rate)
 	}
-	s.Fabric.Latency = cmp.Or(f.Latency, s.Fabric.Latency)
+	if f.Latency >= 0 {
+		s.Fabric.Latency = f.Latency
+	}
 	if f.Cores >= 0 {
 		s.Fabric.Cores = f.Cores
 	}
-	if f.Config != "" || f.Compute > 0 || f.InnerSteps > 0 || f.Link != "" || f.Cores >= 0 || f.Latency > 0 {
+	if f.Config != "" || f.Compute > 0 || f.InnerSteps > 0 || f.Link != "" || f.Cores >= 0 || f.Latency >= 0 {
 		measured = nil // of something else
 	}
 	s.Params, s.Compute, s.InnerSteps = w.Params.Count(), w.Compute, w.InnerSteps

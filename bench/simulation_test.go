@@ -15,6 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/paramserver"
 )
 
@@ -229,7 +230,7 @@ func measured(t *testing.T, change func(s *Scaling)) string {
 
 // Fitted to measurements with 2 and 4 workers, a simulation predicts those with 8 and 16.
 func TestSimulationPredictsMeasurements(t *testing.T) {
-	run := SimulationRun{Catalog: catalog.New(), Data: "digits", Workers: []int{1, 2, 4, 8, 16, 32}, System: "allreduce", From: measured(t, func(*Scaling) {}), Cores: -1}
+	run := SimulationRun{Catalog: catalog.New(), Data: "digits", Workers: []int{1, 2, 4, 8, 16, 32}, System: "allreduce", From: measured(t, func(*Scaling) {}), Cores: -1, Latency: -1}
 	s, err := run.Run()
 	require.NoError(t, err)
 	require.True(t, s.Fitted)
@@ -265,6 +266,11 @@ func TestSimulationPredictsMeasurements(t *testing.T) {
 	s, err = run.Run()
 	require.NoError(t, err)
 	require.Equal(t, time.Second, s.Fabric.Latency)
+	run.Latency = 0
+	s, err = run.Run()
+	require.NoError(t, err)
+	require.Zero(t, s.Fabric.Latency, "0 is a latency, too")
+	require.Zero(t, s.Rows[4].MeasuredMs, "the measurement had another latency")
 }
 
 // A file that a fit cannot use is an error that says what to measure.
@@ -275,7 +281,7 @@ func TestSimulationFromOther(t *testing.T) {
 		"it has no measurements with 2 to 4 workers":               func(s *Scaling) { s.Trials = s.Trials[:0] },
 		"its parameters": func(s *Scaling) { s.Lens = []int{-1} },
 	} {
-		run := SimulationRun{Catalog: catalog.New(), Workers: []int{2}, System: "allreduce", From: measured(t, change), Cores: -1}
+		run := SimulationRun{Catalog: catalog.New(), Workers: []int{2}, System: "allreduce", From: measured(t, change), Cores: -1, Latency: -1}
 		_, err := run.Run()
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "--from "+run.From)
@@ -291,10 +297,13 @@ func TestSimulationCheck(t *testing.T) {
 		"--compute and --inner-steps must not": func(f *SimulationRun) { f.InnerSteps = -1 },
 		"--link must be the rate of a link":    func(f *SimulationRun) { f.Link = "" },
 		"--link: rate must be":                 func(f *SimulationRun) { f.Link = "fast" },
-		"--latency must be at least 0":         func(f *SimulationRun) { f.Latency = -1 },
 		`--system must be names from`:          func(f *SimulationRun) { f.System = "allreduce:ring,gossip" },
 		"--system ps-peers:2: workers that do not step together cannot be simulated": func(f *SimulationRun) { f.System = "allreduce,ps-peers:2" },
-		`--system allreduce:shared: the algorithm must be one of [ring direct`:       func(f *SimulationRun) { f.System = "allreduce:shared" },
+		"--model.hidden_width has no effect with --from": func(f *SimulationRun) {
+			f.From, f.Overrides = "scaling.json", []config.Override{{Path: "model.hidden_width", Raw: "512"}}
+		},
+		"--holdout has no effect with --from":                                  func(f *SimulationRun) { f.From, f.Options.Holdout = "scaling.json", .5 },
+		`--system allreduce:shared: the algorithm must be one of [ring direct`: func(f *SimulationRun) { f.System = "allreduce:shared" },
 	} {
 		f := SimulationRun{Workers: []int{2}, System: "allreduce,allreduce:ring,ps-sync:2", Compute: time.Second, Link: "1gbit"}
 		change(&f)

@@ -31,7 +31,8 @@ links with the given rate and latency.
 
 With --from, model, links and compute are those of an earlier "bench scaling --hosts netns",
 and the processor time of messages is fitted to its measurements with 2 and 4 workers. Other
-flags then replace what they name, to predict another link, model or machine.
+flags then replace what they name, to predict another link, model or machine. Overrides and
+--data then need --config.
 
 The bound is the least time that bytes, links and the order in which gradients become final
 allow. A second table compares the algorithms of allreduce.
@@ -88,15 +89,24 @@ func (f *simulateFlags) check(given func(string) bool) (err error) {
 		if f.Compute, err = emulated.emulated(); err != nil {
 			return err
 		}
+		if f.Compute == 0 {
+			return fmt.Errorf("--compute must be emulate:TIME, such as emulate:116.7ms, not %q: nothing is computed", f.compute)
+		}
 	}
-	if f.From != "" && !given("latency") {
-		f.Latency = 0
+	switch {
+	case f.Latency < 0:
+		return fmt.Errorf("--latency must be at least 0, not %v", f.Latency)
+	case f.From != "" && !given("latency"):
+		f.Latency = -1 // that of the fit
 	}
 	if given("inner-steps") && f.InnerSteps < 1 {
 		return fmt.Errorf("--inner-steps must be at least 1, not %d", f.InnerSteps)
 	}
 	if given("from") && strings.TrimSpace(f.From) == "" {
 		return fmt.Errorf("--from is empty: name a scaling.json, or leave it out")
+	}
+	if f.From != "" && f.Config == "" && given("data") {
+		return fmt.Errorf("--data has no effect with --from, whose file has the model: add --config, or leave it out")
 	}
 	return checkData(given, f.Options)
 }

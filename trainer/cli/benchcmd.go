@@ -236,7 +236,10 @@ func (f *benchFlags) read(op string) (err error) {
 	if err := f.CheckDevice(); err != nil {
 		return err
 	}
-	return f.Spec.Validate(f.Ranks * f.Place.Nodes)
+	if err := f.Spec.Validate(f.Ranks * f.Place.Nodes); err != nil {
+		return err
+	}
+	return f.CheckMemory()
 }
 
 // checkAlgorithm checks the flags that choose an algorithm.

@@ -102,6 +102,7 @@ func TestBenchUsageErrors(t *testing.T) {
 		{`-e: "1T" is not a size`, []string{"-e", "1T"}},
 		{"the smallest size, 8, is larger than the largest, 4", []string{"-b", "8", "-e", "4"}},
 		{"factor of at least 2", []string{"-f", "1"}},
+		{"GB of its memory: lower -e or --ranks", []string{"--transport", "inproc", "-b", "1000000G", "-e", "1000000G"}},
 		{`unknown type "quarter"`, []string{"-d", "quarter"}},
 		{`unknown reduction "all"`, []string{"-o", "all"}},
 		{"rank 2 cannot be the root", []string{"broadcast", "-r", "2"}},

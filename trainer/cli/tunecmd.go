@@ -88,8 +88,10 @@ func (f *tuneFlags) check(given func(string) bool) error {
 	if err := checkPlace(given, &f.Place); err != nil {
 		return err
 	}
-	f.Sizes, err = bench.Sweep(begin, end, f.factor)
-	return err
+	if f.Sizes, err = bench.Sweep(begin, end, f.factor); err != nil {
+		return err
+	}
+	return f.CheckMemory()
 }
 
 // tune runs "tune", as launcher or as worker.

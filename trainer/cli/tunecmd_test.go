@@ -141,6 +141,7 @@ func TestTuneUsageErrors(t *testing.T) {
 		"--order must be ring or any, not \"up\"":   {"tune", "--order", "up"},
 		"one rank has nothing to exchange":          {"tune", "--workers", "1"},
 		"-b must be at least 4":                     {"tune", "-b", "1"},
+		"GB of its memory: lower -e or --workers":   {"tune", "-e", "1000000G"},
 		"--workers must be from 1 to 256":           {"tune", "--workers", "1000"},
 		"--tune is empty":                           {"train", "../../examples/mnist.cfg", "--tune", ""},
 		"--order must be ring or any, not \"none\"": {"train", "../../examples/mnist.cfg", "--order", "none"},

@@ -8,7 +8,8 @@ type Tensor struct {
 	Shape []int
 	Data  Buffer
 	// Lengths is the number of rows in each document if the rows are the tokens of
-	// several documents concatenated; nil for plain rows.
+	// several documents concatenated; nil for plain rows. A layer whose output has the rows
+	// of its input passes it on, in both directions.
 	Lengths []int
 }
 

@@ -184,6 +184,12 @@ func TestSineGradients(t *testing.T) {
 	nntest.CheckGradients(t, cpu.New(cpu.Options{}), nn.Chain(&nn.Linear{Out: 3}, &sine{omega: 3}), []int{4}, 6)
 }
 
+// Layers after it learn where documents end.
+func TestSineKeepsLengths(t *testing.T) {
+	y, _ := (&sine{omega: 3}).Forward(&nn.Pass{Backend: cpu.New(cpu.Options{})}, nn.Tensor{Shape: []int{3, 1}, Data: nn.Host(make([]float32, 3)), Lengths: []int{2, 1}})
+	require.Equal(t, []int{2, 1}, y.Lengths)
+}
+
 // The loss, its gradient and the absolute errors are those of the formulas, at small and
 // large errors.
 func TestHuber(t *testing.T) {

@@ -24,7 +24,7 @@ func (s *sine) Forward(p *nn.Pass, x nn.Tensor) (nn.Tensor, nn.Backprop) {
 	for i, v := range in {
 		out[i] = float32(portable.Sin(float64(s.omega * v)))
 	}
-	y := nn.Tensor{Shape: x.Shape, Data: p.Backend.Temp(len(out))}
+	y := nn.Tensor{Shape: x.Shape, Data: p.Backend.Temp(len(out)), Lengths: x.Lengths}
 	p.Backend.Copy(y.Data, out)
 	return y, func(dy nn.Tensor) nn.Tensor {
 		p.Backend.Read(out, dy.Data)

@@ -103,9 +103,9 @@ func (l *Layer) rehearse() error {
 // Forward implements nn.Layer.
 func (l *Layer) Forward(p *nn.Pass, x nn.Tensor) (nn.Tensor, nn.Backprop) {
 	b, rows := p.Backend, x.Rows()
-	y := nn.Tensor{Shape: append([]int{rows}, l.out...), Data: b.Temp(rows * product(l.out))}
+	y := nn.Tensor{Shape: append([]int{rows}, l.out...), Data: b.Temp(rows * product(l.out)), Lengths: x.Lengths}
 	if rows == 0 { // gorgonia has no graphs without elements
-		return y, func(nn.Tensor) nn.Tensor { return l.gradient(b, x.Shape, nil) }
+		return y, func(nn.Tensor) nn.Tensor { return l.gradient(b, x, nil) }
 	}
 	input := make([]float32, x.Data.Len())
 	b.Read(input, x.Data)
@@ -120,12 +120,12 @@ func (l *Layer) Forward(p *nn.Pass, x nn.Tensor) (nn.Tensor, nn.Backprop) {
 		b.Zero(y.Data)
 		b.Fail(err)
 	}
-	return y, func(dy nn.Tensor) nn.Tensor { return l.back(p, x.Shape, input, dy) }
+	return y, func(dy nn.Tensor) nn.Tensor { return l.back(p, x, input, dy) }
 }
 
 // back is the Backprop of Forward.
-func (l *Layer) back(p *nn.Pass, shape []int, input []float32, dy nn.Tensor) nn.Tensor {
-	b, rows := p.Backend, shape[0]
+func (l *Layer) back(p *nn.Pass, x nn.Tensor, input []float32, dy nn.Tensor) nn.Tensor {
+	b, rows := p.Backend, x.Rows()
 	slope := make([]float32, dy.Data.Len())
 	b.Read(slope, dy.Data)
 	g, err := l.load(b, rows)
@@ -150,15 +150,15 @@ func (l *Layer) back(p *nn.Pass, shape []int, input []float32, dy nn.Tensor) nn.
 	if p.Final != nil && len(l.params) > 0 {
 		p.Final(l.params[0].Offset)
 	}
-	return l.gradient(b, shape, dx)
+	return l.gradient(b, x, dx)
 }
 
-// gradient returns dx as a Tensor, or the zero Tensor if nothing needs it.
-func (l *Layer) gradient(b nn.Backend, shape []int, dx []float32) nn.Tensor {
+// gradient returns dx as a Tensor like x, or the zero Tensor if nothing needs it.
+func (l *Layer) gradient(b nn.Backend, x nn.Tensor, dx []float32) nn.Tensor {
 	if !l.carries {
 		return nn.Tensor{}
 	}
-	t := nn.Tensor{Shape: slices.Clone(shape), Data: b.Temp(len(dx))}
+	t := nn.Tensor{Shape: slices.Clone(x.Shape), Data: b.Temp(len(dx)), Lengths: x.Lengths}
 	b.Copy(t.Data, dx)
 	return t
 }

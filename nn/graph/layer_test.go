@@ -116,6 +116,28 @@ func TestLayerEqualsLinear(t *testing.T) {
 	require.NoError(t, be.Sync(t.Context()))
 }
 
+// Layers before and after learn where documents end.
+func TestLayerKeepsLengths(t *testing.T) {
+	be, builder := cpu.New(cpu.Options{}), nn.NewBuilder(1)
+	builder.Param("before", []int{1}, nn.Zeros) // so that the gradient of the input is needed
+	layer := dense(3)
+	_, err := layer.Init([]int{4}, nil, builder)
+	require.NoError(t, err)
+	_, err = builder.Build(be)
+	require.NoError(t, err)
+	for _, lengths := range [][]int{{2, 0, 1}, {0, 0}, nil} {
+		rows := 0
+		for _, n := range lengths {
+			rows += n
+		}
+		y, back := layer.Forward(&nn.Pass{Backend: be, Train: true}, nn.Tensor{Shape: []int{rows, 4}, Data: nn.Host(make([]float32, 4*rows)), Lengths: lengths})
+		require.Equal(t, lengths, y.Lengths)
+		dx := back(y)
+		require.Equal(t, []int{rows, 4}, dx.Shape)
+		require.Equal(t, lengths, dx.Lengths)
+	}
+}
+
 // A learnable with a value begins with it. The same seed gives the same other values.
 func TestLayerInitialValues(t *testing.T) {
 	values := func(seed uint64) (w, v []float32) {

@@ -5,10 +5,12 @@
 // # The columns
 //
 // size is S, the bytes of the larger of what one rank gives and gets: the vector for
-// allreduce and broadcast, the parts of all ranks together for allgather. count is
-// the number of elements that one rank gives to one call. A size that is not a whole
-// number of elements for each rank is rounded down, to at least one element. Sizes
-// that become equal are measured once.
+// allreduce and broadcast, the parts of all ranks together for allgather,
+// reducescatter and alltoall. count is the number of elements of one part, as in
+// nccl-tests: the whole vector for allreduce, broadcast and sendrecv, and an n-th of S
+// for the others, among n ranks. A size that is not a whole number of elements for each
+// rank is rounded down, to at least one element. Sizes that become equal are measured
+// once.
 //
 // time is the median over the iterations, in microseconds. An iteration fills the
 // buffer, meets the other ranks at a barrier, makes the call, and reads the result,

@@ -13,7 +13,7 @@ type Row struct {
 	Root      int              // -1 for operations without one
 	Ranks     int
 	Size      int           // bytes; see the package comment
-	Count     int           // elements given by one rank
+	Count     int           // elements of one part; see the package comment
 	Out       *Timing       // out of place
 	In        *Timing       // in place; nil for operations that do not work in place
 	Plan      schedule.Plan // of an allreduce; zero for other operations

@@ -87,7 +87,7 @@ func TestUnusableLauncher(t *testing.T) {
 		{torch.with("LOCAL_WORLD_SIZE", ""), "LOCAL_WORLD_SIZE is not set"},
 		{torch.with("MASTER_PORT", "99999"), "MASTER_PORT=99999 is too large"},
 		{torch.with("GROUP_RANK", "1"), "must be consecutive"},
-		{torch.with("MASTER_ADDR", ""), "set MASTER_ADDR"},
+		{torch.with("MASTER_ADDR", ""), "(mpirun -x MASTER_ADDR or -genvlist MASTER_ADDR)"},
 		{mpi, "mpirun --map-by slot"},
 		{mpi.with("OMPI_COMM_WORLD_RANK", "2"), "mpirun -x MASTER_ADDR"},
 		{slurm, "srun --distribution=block"},

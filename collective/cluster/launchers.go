@@ -188,7 +188,7 @@ func (d dialect) seed(env environment, l *Launched) (string, error) {
 			return "", fmt.Errorf("%s=%q names no machine; set MASTER_ADDR to the address of the machine of rank 0", d.hosts, env(d.hosts))
 		}
 	default:
-		return "", errors.New("the launcher does not say where rank 0 is; set MASTER_ADDR to an address of the machine of rank 0 in all processes (mpirun -x MASTER_ADDR or -genv MASTER_ADDR)")
+		return "", errors.New("the launcher does not say where rank 0 is; set MASTER_ADDR to an address of the machine of rank 0 in all processes (mpirun -x MASTER_ADDR or -genvlist MASTER_ADDR)")
 	}
 	port := l.port()
 	if env("MASTER_PORT") != "" {

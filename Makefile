@@ -1,10 +1,11 @@
-# All targets work in a fresh clone and need only Go, except race and gpu, which need a C compiler too.
+# All targets work in a fresh clone and need only Go, except race and gpu, which need a C compiler too, and ci, whose
+# script says what it needs.
 
 GO         ?= go
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 PKG        ?= ./...
-# The concurrent packages. The rest is pure or single-threaded code.
-CONCURRENT  = ./collective/... ./trainer/job/... ./trainer/launch/...
+# The packages with many goroutines, as in the step race of .ci/run.
+CONCURRENT  = ./collective/... ./trainer ./trainer/job/... ./trainer/launch/... ./trainer/store ./trainer/paramserver/... ./trainer/sgd
 
 .DEFAULT_GOAL := help
 .PHONY: help build static gpu check fmt fmt-check vet staticcheck test race bench pgo cross ci clean

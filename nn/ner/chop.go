@@ -27,7 +27,7 @@ func (m *Moves) chop(to []chunk, d *document, n int) []chunk {
 }
 
 // chopLength returns the length of the parts of documents in a step: uniform from cut/2 to
-// 2*cut, as in spaCy, and the same on all ranks. It is cut outside of training.
+// 2*cut, as in spaCy, and the same on all ranks.
 func chopLength(cut int, layer uint32, r nn.Stream) int {
 	lo := max(cut/2, 1)
 	r.First, r.Stride = 0, 1

@@ -63,7 +63,7 @@ func (f Form) Spend(b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer, scale
 		s.arena(f, a, p, nn.Gradients{Arena: p.Grads, Scale: scale, Clear: true}, hyper)
 		for _, q := range statistics(p.List) {
 			b.Scale(q.Grads, scale)
-			s.follow(b, q, 0, q.Values.Len())
+			s.follow(b, q)
 			b.Zero(q.Grads)
 		}
 		return
@@ -100,9 +100,7 @@ func (s *State) apply(f Form, b nn.Backend, p *nn.Params, part Part, hyper nn.Bu
 		if !given {
 			norms = s.norms.Slice(0, nn.Blocks(q.Values.Len()))
 		}
-		lo, hi := part.span(q)
-		w, g, m := q.Values.Slice(lo, hi), q.Grads.Slice(lo, hi), s.slot(SlotM, q, lo, hi)
-		average := s.slot(SlotAverage, q, lo, hi)
+		g, m, average := q.Grads, s.slot(SlotM, q), s.slot(SlotAverage, q)
 		if f.clips && !given {
 			b.SquaredNorm(norms, q.Grads, q.Values, hyper)
 		}
@@ -114,9 +112,9 @@ func (s *State) apply(f Form, b nn.Backend, p *nn.Params, part Part, hyper nn.Bu
 		}
 		switch f.rule {
 		case ruleSGD:
-			b.SGD(w, g, average, norms, hyper)
+			b.SGD(q.Values, g, average, norms, hyper)
 		case ruleAdam:
-			b.Adam(w, g, m, s.slot(SlotV, q, lo, hi), average, norms, hyper)
+			b.Adam(q.Values, g, m, s.slot(SlotV, q), average, norms, hyper)
 		}
 	}
 	s.statistics(f, b, part)

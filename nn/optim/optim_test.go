@@ -161,7 +161,7 @@ func TestPartsEqualWhole(t *testing.T) {
 	parts := optim.NewState(be, cut, o)
 	for step := range 3 {
 		gradients(cut, step, 1)
-		for _, part := range []optim.Part{optim.BlocksOf(w, 1, 3), optim.Only(b), optim.BlocksOf(w, 0, 1)} {
+		for _, part := range []optim.Part{optim.Only(b), optim.Only(w)} {
 			o.Update(be, cut, parts, part)
 		}
 		parts.Step++
@@ -178,9 +178,10 @@ func TestPartChangesNothingElse(t *testing.T) {
 	state := optim.NewState(be, p, o)
 	gradients(p, 0, 1)
 	before := append([]float32(nil), p.Values.Float32s()...)
-	o.Update(be, p, state, optim.BlocksOf(p.List[0], 1, 2))
+	o.Update(be, p, state, optim.Only(p.List[1]))
 	require.Zero(t, state.Step)
-	lo, hi := nn.BlockSize, 2*nn.BlockSize
+	lo := p.List[1].Offset
+	hi := lo + p.List[1].Values.Len()
 	after := p.Values.Float32s()
 	require.Equal(t, before[:lo], after[:lo])
 	require.Equal(t, before[hi:], after[hi:])

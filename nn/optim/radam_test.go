@@ -157,7 +157,7 @@ func TestRAdamByPartsEqualsWhole(t *testing.T) {
 		gradients(whole, step, 1)
 		gradients(cut, step, 1)
 		optim.Step(o, be, whole, state)
-		for _, part := range []optim.Part{optim.BlocksOf(cut.List[0], 1, 3), optim.Only(cut.List[1]), optim.BlocksOf(cut.List[0], 0, 1)} {
+		for _, part := range []optim.Part{optim.Only(cut.List[1]), optim.Only(cut.List[0])} {
 			o.Update(be2, cut, parts, part)
 		}
 		parts.Step++

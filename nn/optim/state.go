@@ -79,12 +79,12 @@ func (s *State) BlockNorms(o Recordable, b nn.Backend, q *nn.Param, sums nn.Buff
 	b.SquaredNorm(sums, q.Grads, q.Values, s.hyper)
 }
 
-// slot returns elements lo to hi of parameter q in a slot. It returns an empty Buffer if
-// there is no such slot.
-func (s *State) slot(name string, q *nn.Param, lo, hi int) nn.Buffer {
+// slot returns the elements of parameter q in a slot, or an empty Buffer if there is no such
+// slot.
+func (s *State) slot(name string, q *nn.Param) nn.Buffer {
 	arena, ok := s.Slots[name]
 	if !ok {
 		return nn.Buffer{}
 	}
-	return arena.Slice(q.Offset+lo, q.Offset+hi)
+	return arena.Slice(q.Offset, q.Offset+q.Values.Len())
 }

@@ -9,8 +9,7 @@ func (s *State) statistics(f Form, b nn.Backend, part Part) {
 		return
 	}
 	for _, q := range statistics(part.params) {
-		lo, hi := part.span(q)
-		s.follow(b, q, lo, hi)
+		s.follow(b, q)
 	}
 }
 
@@ -24,10 +23,10 @@ func statistics(params []*nn.Param) (found []*nn.Param) {
 	return found
 }
 
-// follow updates elements lo to hi of a running statistic whose mean is in q.Grads. A
-// moving average of it is the statistic itself.
-func (s *State) follow(b nn.Backend, q *nn.Param, lo, hi int) {
-	value, mean, average := q.Values.Slice(lo, hi), q.Grads.Slice(lo, hi), s.slot(SlotAverage, q, lo, hi)
+// follow updates a running statistic whose mean is in q.Grads. A moving average of it is the
+// statistic itself.
+func (s *State) follow(b nn.Backend, q *nn.Param) {
+	value, mean, average := q.Values, q.Grads, s.slot(SlotAverage, q)
 	if a, ok := b.(nn.ArenaUpdate); ok {
 		a.Follow(value, average, mean, q.Momentum)
 		return
@@ -35,6 +34,6 @@ func (s *State) follow(b nn.Backend, q *nn.Param, lo, hi int) {
 	b.Scale(value, 1-q.Momentum)
 	b.Axpy(value, q.Momentum, mean)
 	if average.Len() > 0 {
-		b.Extract(average, value, hi-lo, 0, hi-lo)
+		b.Extract(average, value, value.Len(), 0, value.Len())
 	}
 }

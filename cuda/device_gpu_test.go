@@ -206,7 +206,6 @@ func TestKernels(t *testing.T) {
 		usage, err := f.Usage()
 		require.NoError(t, err)
 		require.Positive(t, usage.MaxThreads)
-		require.NoError(t, f.AllowShared(1024))
 
 		x := put(t, d, s, []float32{1, 2, 3, 4, 5})
 		y, n := alloc(t, d, 20), alloc(t, d, 8)

@@ -72,7 +72,6 @@ func moduleLoad([]byte) (uintptr, error)              { return 0, supported() }
 func moduleUnload(uintptr) error                      { return supported() }
 func moduleFunction(uintptr, string) (uintptr, error) { return 0, supported() }
 func functionAttribute(uintptr, int) (int, error)     { return 0, supported() }
-func functionSetAttribute(uintptr, int, int) error    { return supported() }
 
 func launch(uintptr, *Batch) (at int, err error) { return 0, supported() }
 

@@ -67,21 +67,11 @@ func (f Function) Usage() (Usage, error) {
 
 // The driver's CUfunction_attribute.
 const (
-	attributeMaxThreads    = 0
-	attributeShared        = 1
-	attributeLocal         = 3
-	attributeRegisters     = 4
-	attributeDynamicShared = 8
+	attributeMaxThreads = 0
+	attributeShared     = 1
+	attributeLocal      = 3
+	attributeRegisters  = 4
 )
-
-// AllowShared lets launches of the kernel use this many bytes of dynamic shared memory.
-// Without it the limit is 48 KiB, including static shared memory.
-func (f Function) AllowShared(bytes int) error {
-	if err := functionSetAttribute(f.handle, attributeDynamicShared, bytes); err != nil {
-		return fmt.Errorf("kernel %s: %d bytes of shared memory: %w", f.name, bytes, err)
-	}
-	return nil
-}
 
 // Dim is the size of a grid or a block; 0 means 1.
 type Dim struct{ X, Y, Z uint32 }
@@ -139,7 +129,8 @@ type Batch struct {
 	names    []string
 }
 
-// Add appends a launch. shared is the number of bytes of dynamic shared memory.
+// Add appends a launch. shared is the number of bytes of dynamic shared memory, at most 48 KiB
+// together with the kernel's static shared memory.
 func (b *Batch) Add(f Function, grid, block Dim, shared int, args ...Arg) {
 	b.commands = append(b.commands, command{f.handle, grid.filled(), block.filled(), uint32(shared), uint32(len(args))})
 	for _, a := range args {

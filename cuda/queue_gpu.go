@@ -147,10 +147,6 @@ func functionAttribute(h uintptr, attribute int) (int, error) {
 	return v, failed("cuFuncGetAttribute", err)
 }
 
-func functionSetAttribute(h uintptr, attribute, value int) error {
-	return failure("cuFuncSetAttribute", C.cuFuncSetAttribute(as[C.CUfunction](h), C.CUfunction_attribute(attribute), C.int(value)))
-}
-
 // launch queues the batch with one cgo call. C keeps no pointer to it.
 func launch(stream uintptr, b *Batch) (at int, err error) {
 	var failedAt C.int

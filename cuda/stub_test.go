@@ -62,7 +62,7 @@ func TestStubsFail(t *testing.T) {
 	for i, err := range []error{
 		alloc, stream, event, pinned, load, function, usage, capture, asked, done, elapsed, info, blas, plan, dnn, convolution,
 		(&ConvPlan{dnn: &DNN{}}).Run(Stream{}, 0, ConvOperands{}), (&DNN{device: &d}).Destroy(),
-		d.Free(0), p.Free(), b.Launch(Stream{}), Module{}.Unload(), Function{}.AllowShared(1),
+		d.Free(0), p.Free(), b.Launch(Stream{}), Module{}.Unload(),
 		Stream{}.Sync(t.Context()), Stream{}.Wait(Event{}), Stream{}.Destroy(), Stream{}.Copy(0, 0, 1), Stream{}.Fill(0, 0, 1),
 		Stream{}.Zero(0, 1), Stream{}.Write(0, []byte{1}), Stream{}.Read([]byte{1}, 0),
 		Event{}.Record(Stream{}), Event{}.Sync(t.Context()), Event{}.Destroy(),

@@ -223,12 +223,6 @@ RT_API int cuFuncGetAttribute(int* v, int attribute, Function* f) {
   return Success;
 }
 
-RT_API int cuFuncSetAttribute(Function* f, int attribute, int v) {
-  Lock lock(world);
-  if (!owner(f)) return InvalidHandle;
-  return attribute == 8 && (v < 0 || v > (int)most_shared) ? InvalidValue : Success;
-}
-
 RT_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Function* f, int threads, size_t) {
   Lock lock(world);
   if (!owner(f) || threads < 1) return InvalidValue;

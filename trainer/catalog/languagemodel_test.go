@@ -114,7 +114,7 @@ func TestStoredLanguageModel(t *testing.T) {
 	digits, err := c.Data("digits", catalog.Options{})
 	require.NoError(t, err)
 	require.ErrorContains(t, s.Fits(digits), "is for text, but digits has none")
-	short, err := c.Test(textOf(t, "abb", catalog.Options{}).Info().Name, true)
+	short, err := c.Test(textOf(t, "abb", catalog.Options{Holdout: .5}).Info().Name, true)
 	require.NoError(t, err)
 	require.NoError(t, s.Fits(short))
 	examples, err := s.Open(t.Context(), short)

@@ -56,8 +56,11 @@ func trainText(path string, o Options) (Dataset, error) {
 		d.info.Test = int(math.Round(o.Holdout * float64(train.Chars)))
 		d.info.Train -= d.info.Test
 	}
-	if d.info.Train < 1 {
+	switch {
+	case d.info.Train < 1:
 		return nil, optionErrorf(OptionHoldout, "%v of the %d characters of %s leaves none to train on; lower it", o.Holdout, train.Chars, path)
+	case d.info.Test < 1: // evaluations of nothing would call any weights perfect
+		return nil, optionErrorf(OptionHoldout, "%v leaves none of the %d characters of %s to evaluate on: raise it, or use --%s", o.Holdout, train.Chars, path, OptionTest)
 	}
 	d.size()
 	d.vocabulary, err = train.Vocabulary(d.info.Train)

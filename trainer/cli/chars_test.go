@@ -210,6 +210,7 @@ func TestCharsMistakes(t *testing.T) {
 		"the test part of":                {text, []string{"--task.context", "30"}},
 		"task.context: must be from 1 to": {text, []string{"--task.context", "0"}},
 		"--holdout must be greater than 0 and less than 1":                    {text, []string{"--holdout", "1"}},
+		"--holdout 0.001 leaves none of the 300 characters of":                {text, []string{"--holdout", "0.001"}},
 		"needs more rows than the data has (33)":                              {text, []string{"--batch", "34"}},
 		"must be at least 1 and divide the width, not 3; rows of shape":       {text, []string{"--model.*.blocks.orig.*.attention.layer.*.heads.heads", "3"}},
 		"the task language_model.v1 needs text, but data \"digits\" has none": {text, []string{"--data", "digits"}},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,8 +18,20 @@ func outliveReaders() (restore func()) {
 	return func() { signal.Stop(unread) }
 }
 
-// untilSignal runs a command that only observes, until it ends or a signal stops it.
+// untilSignal runs a command that only observes, until it ends or a signal stops it. After a
+// signal, its error would only be about the interruption, so nobody sees it.
 func untilSignal(ctx context.Context, run func(context.Context) error) error {
+	err := serveUntilSignal(ctx, run)
+	var end *crew.EndError
+	if errors.As(err, &end) {
+		end.Err = nil
+	}
+	return err
+}
+
+// serveUntilSignal runs a command that keeps data, until it ends or a signal stops it. Its
+// error after the signal says what was lost.
+func serveUntilSignal(ctx context.Context, run func(context.Context) error) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, crew.StopSignals()...)
 	defer signal.Stop(signals)
@@ -27,7 +40,7 @@ func untilSignal(ctx context.Context, run func(context.Context) error) error {
 	watch := crew.WatchSignals(signals, cancel, func() {})
 	err := run(ctx)
 	if sig := watch.End(); sig != nil {
-		return &crew.EndError{Signal: sig}
+		return &crew.EndError{Signal: sig, Err: err}
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 
 // maxBatch is the maximum number of updates in one commit.
 const maxBatch = 1024
+
+// errUnwritable is part of the errors of all updates after a failed commit.
+var errUnwritable = errors.New("cannot write")
 
 // An update is a call of Set that waits for its commit.
 type update struct {
@@ -59,7 +63,6 @@ func (d *DB) set(ctx context.Context, u update) (uint64, error) {
 // write makes the commits, until Close.
 func (d *DB) write() {
 	var last time.Time // the last sync
-	var broken error
 	for {
 		var batch []*update
 		select {
@@ -69,17 +72,17 @@ func (d *DB) write() {
 			return
 		}
 		outcomes := make([]outcome, len(batch))
-		if broken == nil {
+		if d.broken == nil {
 			// After a sync has failed, what is in memory may differ from what is on disk, and
 			// the next sync does not report it. So no update is accepted any more.
 			if err := d.commit(batch, outcomes); err != nil {
-				broken = fmt.Errorf("%s: cannot write: %w; the store takes no more updates until it is started again", d.path, reason(err))
+				d.broken = fmt.Errorf("%s: %w: %w; the store takes no more updates until it is started again", d.path, errUnwritable, reason(err))
 			}
 			last = time.Now()
 		}
 		for i, u := range batch {
-			if broken != nil {
-				outcomes[i] = outcome{err: broken}
+			if d.broken != nil {
+				outcomes[i] = outcome{err: d.broken}
 			}
 			u.done <- outcomes[i]
 		}

@@ -43,6 +43,7 @@ type DB struct {
 	closing chan struct{}
 	once    sync.Once
 	work    sync.WaitGroup
+	broken  error // why a commit failed; belongs to the goroutine that writes, and after it to Close
 }
 
 // Open opens the store in a directory, which it creates if necessary. The caller closes
@@ -110,12 +111,13 @@ func (d *DB) prepare() error {
 }
 
 // Close ends the calls in progress and closes the file. Updates that have not been
-// acknowledged may or may not be in it. Call it once no Server uses the DB.
+// acknowledged may or may not be in it. Call it once no Server uses the DB. If the disk
+// could not be written since Open, the error says so again.
 func (d *DB) Close() (err error) {
 	d.once.Do(func() {
 		close(d.closing)
 		d.work.Wait()
-		err = d.file.Close()
+		err = errors.Join(d.broken, d.file.Close())
 	})
 	return err
 }

@@ -203,8 +203,9 @@ func txid(t *testing.T, db *DB) (id int) {
 // After a failed commit nothing is acknowledged any more, and what was is still there.
 func TestDiskFails(t *testing.T) {
 	dir := t.TempDir()
-	db := opened(t, dir)
-	_, err := db.Set(t.Context(), "w", Raw([]byte("old")), 0)
+	db, err := Open(dir, Options{})
+	require.NoError(t, err)
+	_, err = db.Set(t.Context(), "w", Raw([]byte("old")), 0)
 	require.NoError(t, err)
 	db.file.MaxSize = 1 << 16 // as if the disk were full
 	_, err = db.Set(t.Context(), "big", Raw(make([]byte, 1<<20)), 0)
@@ -216,4 +217,15 @@ func TestDiskFails(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, version)
 	require.Equal(t, "old", string(got.Data))
+
+	lines := make(chan string, 3)
+	s := serving(t, db, ServerConfig{Log: func(line string) { lines <- line }})
+	for range 2 {
+		_, err = connected(t, s, nil).Set(t.Context(), "w", Raw([]byte("new")), 1)
+		require.ErrorContains(t, err, "until it is started again")
+	}
+	require.NoError(t, s.Close())
+	require.Len(t, lines, 1, "the server says it once")
+	require.Contains(t, <-lines, "cannot write: ")
+	require.ErrorContains(t, db.Close(), "cannot write: ")
 }

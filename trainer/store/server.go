@@ -44,8 +44,8 @@ type ServerConfig struct {
 	// be a loopback address, or Insecure be set, which trusts everybody who can connect.
 	Key      *secret.Key
 	Insecure bool
-	// Log, if not nil, receives a line about each client that is refused. It must be safe
-	// for concurrent use.
+	// Log, if not nil, receives a line about each client that is refused, and one if the
+	// disk cannot be written. It must be safe for concurrent use.
 	Log func(line string)
 }
 
@@ -55,6 +55,7 @@ type Server struct {
 	listener net.Listener
 	identity *secret.Identity // nil without a key
 	log      func(line string)
+	warned   sync.Once // that the disk cannot be written
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -201,6 +202,9 @@ func (s *Server) answer(r request) (reply, error) {
 	switch {
 	case s.ctx.Err() != nil, errors.Is(err, ErrClosed):
 		return a, ErrClosed // without a reply, so that the client asks the next server
+	case errors.Is(err, errUnwritable) && s.log != nil:
+		s.warned.Do(func() { s.log(err.Error()) })
+		fallthrough
 	case err != nil:
 		return replyTo(err), nil
 	}

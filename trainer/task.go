@@ -63,23 +63,25 @@ type Tracked interface {
 
 // A Metric is a result of an evaluation, such as the accuracy.
 type Metric struct {
-	Name   string // such as "accuracy"
-	Value  float64
-	Lower  bool // a lower value is better
-	Detail bool // only for files in JSON, not for screens: there may be many
+	Name     string // such as "accuracy"
+	Value    float64
+	Lower    bool // a lower value is better
+	Detail   bool // only for files in JSON, not for screens: there may be many
+	Fraction bool // of 1, so that screens may show it in percent
 }
 
 // A Measure computes a Metric from the counts of all ranks. It must be finite for finite
 // counts, even if they count no rows.
 type Measure struct {
-	Name   string
-	Lower  bool // a lower value is better
-	Detail bool // see Metric
-	Of     func(total nn.Counts) float64
+	Name     string
+	Lower    bool // a lower value is better
+	Detail   bool // see Metric
+	Fraction bool // see Metric
+	Of       func(total nn.Counts) float64
 }
 
 // Accuracy is the fraction of rows that a classifier gets right.
-var Accuracy = Measure{Name: "accuracy", Of: func(c nn.Counts) float64 { return c[nn.CountCorrect] / max(c[nn.CountRows], 1) }}
+var Accuracy = Measure{Name: "accuracy", Fraction: true, Of: func(c nn.Counts) float64 { return c[nn.CountCorrect] / max(c[nn.CountRows], 1) }}
 
 // A Batch is what a Model learns from at a time.
 type Batch interface {
@@ -168,7 +170,7 @@ func (t *ModelTask[B]) Score(p *nn.Pass, c nn.Counts) error {
 func (t *ModelTask[B]) Metrics(total nn.Counts) []Metric {
 	out := make([]Metric, len(t.Measures))
 	for i, m := range t.Measures {
-		out[i] = Metric{Name: m.Name, Value: m.Of(total), Lower: m.Lower, Detail: m.Detail}
+		out[i] = Metric{Name: m.Name, Value: m.Of(total), Lower: m.Lower, Detail: m.Detail, Fraction: m.Fraction}
 	}
 	return out
 }

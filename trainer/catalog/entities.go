@@ -154,7 +154,7 @@ func (m entityModel) measures() (all []trainer.Measure) {
 			if label != "" {
 				name += ":" + label
 			}
-			all = append(all, trainer.Measure{Name: name, Detail: label != "", Of: func(c nn.Counts) float64 { return one.of(ner.TallyOf(c, label)) }})
+			all = append(all, trainer.Measure{Name: name, Detail: label != "", Fraction: true, Of: func(c nn.Counts) float64 { return one.of(ner.TallyOf(c, label)) }})
 		}
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
@@ -25,6 +26,22 @@ var logStyles = map[string]logStyle{
 	"thinc": notebookStyle{line: "%d \t%s: %.*f", last: "Final \t%s: %.*f", scale: 1, digits: 3},
 	"ray":   notebookStyle{line: "Iter %d: \t%s is %.*f", last: "Final %s is %.*f.", scale: 100, digits: 1},
 	"spacy": spacyStyle{},
+}
+
+// styleFor returns the style of that name for a training.
+func styleFor(name string, t *job.Training) logStyle {
+	if _, ok := logStyles[name].(spacyStyle); ok {
+		return spacyStyle{epoch: stepsPerEpoch(t)}
+	}
+	return logStyles[name]
+}
+
+// stepsPerEpoch returns how many steps visit every training row once. Tasks that choose their
+// batches by themselves, such as ner.v1, need another number.
+func stepsPerEpoch(t *job.Training) int {
+	rows, _ := t.Problem.Rows()
+	all := t.AllWorkers() * max(t.Spec.Accumulate, 1) * t.Batch
+	return t.Spec.Updates((rows+all-1)/all, t.AllWorkers())
 }
 
 // logStyleNames lists the values of --log-style, for errors.

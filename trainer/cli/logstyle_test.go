@@ -11,7 +11,7 @@ import (
 
 // The lines of the notebooks, byte for byte. The last evaluation is the result's.
 func TestLogStyles(t *testing.T) {
-	accuracy := func(v float64) event.Metrics { return event.Metrics{{Name: "accuracy", Value: v}} }
+	accuracy := func(v float64) event.Metrics { return event.Metrics{{Name: "accuracy", Value: v, Fraction: true}} }
 	for style, want := range map[string]string{
 		"thinc": "0 \taccuracy: 0.112\n20 \taccuracy: 0.501\nFinal \taccuracy: 0.561\n",
 		"ray":   "Iter 0: \taccuracy is 11.2\nIter 20: \taccuracy is 50.1\nFinal accuracy is 56.1.\n",
@@ -27,6 +27,8 @@ func TestLogStyles(t *testing.T) {
 		require.Equal(t, want, out.String())
 		require.Empty(t, errs.String())
 	}
+	bits := &event.Eval{Step: 8, Metrics: event.Metrics{{Name: "bits", Value: 2.5}}}
+	require.Equal(t, "Iter 7: \tbits is 2.500", logStyles["ray"].row(bits, false), "not in percent")
 	require.Equal(t, "7 \tloss: 0.250", logStyles["thinc"].row(&event.Eval{Step: 8, Loss: .25}, false))
 }
 
@@ -34,7 +36,7 @@ func TestLogStyles(t *testing.T) {
 func TestSpacyStyle(t *testing.T) {
 	metrics := func(epoch, tok2vec, ner, f, p, r float64) event.Metrics {
 		return event.Metrics{
-			{Name: "ents_f", Value: f}, {Name: "ents_p", Value: p}, {Name: "ents_r", Value: r}, {Name: "ents_f:PER", Value: .1, Detail: true},
+			{Name: "ents_f", Value: f, Fraction: true}, {Name: "ents_p", Value: p, Fraction: true}, {Name: "ents_r", Value: r, Fraction: true}, {Name: "ents_f:PER", Value: .1, Detail: true},
 			{Name: "loss_tok2vec", Value: tok2vec, Detail: true}, {Name: "loss_ner", Value: ner, Detail: true}, {Name: "epoch", Value: epoch, Detail: true},
 		}
 	}
@@ -62,4 +64,12 @@ func TestSpacyStyle(t *testing.T) {
 	plain.Emit(&event.Eval{Step: 1})
 	require.Equal(t, "E    #       SCORE \n---  ------  ------\n  0       0    0.00\n", out.String(), "a task without metrics")
 	require.Empty(t, errs.String())
+
+	counted := spacyStyle{epoch: 3} // steps 1 to 3 are epoch 0
+	for step, want := range map[int]string{
+		3: "  0       2  2.5000   50.00    2.50", 4: "  1       3  2.5000   50.00    2.50", 7: "  2       6  2.5000   50.00    2.50",
+	} {
+		e := &event.Eval{Step: step, Metrics: event.Metrics{{Name: "bits", Value: 2.5}, {Name: "acc", Value: .5, Fraction: true}}}
+		require.Equal(t, want, counted.row(e, false))
+	}
 }

@@ -8,8 +8,8 @@ import (
 
 // A notebookStyle shows the first metric of each evaluation in the lines of a notebook.
 type notebookStyle struct {
-	line, last string // formats of a row and of the result, with the metric's name
-	scale      float64
+	line, last string  // formats of a row and of the result, with the metric's name
+	scale      float64 // of fractions
 	digits     int
 }
 
@@ -33,6 +33,9 @@ func (l notebookStyle) metric(all event.Metrics, loss float64) (name string, val
 	all = all.Shown()
 	if len(all) == 0 {
 		return "loss", loss, 3
+	}
+	if !all[0].Fraction {
+		return all[0].Name, all[0].Value, 3
 	}
 	return all[0].Name, l.scale * all[0].Value, l.digits
 }

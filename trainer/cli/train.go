@@ -222,7 +222,7 @@ func (a *app) train(ctx context.Context, f trainFlags) error {
 			signals, done := stopSignals()
 			defer done()
 			show := a.newScreen(t.Spec.Updates(t.Steps, t.AllWorkers()), f.json)
-			show.style = logStyles[f.style]
+			show.style = styleFor(f.style, t)
 			defer show.close()
 			o := a.options(show, signals)
 			o.Verbatim = f.json

@@ -231,6 +231,12 @@ func TestLogStyle(t *testing.T) {
 	code, stdout, stderr := result("train", config(t), "--workers", "2", "--transport", "inproc", "--steps", "5", "--evaluation.frequency", "2", "--log-style", "thinc")
 	require.Zero(t, code, stderr)
 	require.Regexp(t, `^0 \taccuracy: \d\.\d{3}\n2 \taccuracy: \d\.\d{3}\nFinal \taccuracy: \d\.\d{3}\n$`, stdout)
+	chars := charsConfig(t, markovText(300), "--json=false", "--batch", "11", "--steps", "7", "--evaluation.frequency", "3", "--log-style", "spacy")
+	code, stdout, stderr = result(chars...)
+	require.Zero(t, code, stderr)
+	lines := strings.Split(stdout, "\n")
+	require.Regexp(t, `^  0       0 +\d\.\d{4}  `, lines[2], "bits are not in percent")
+	require.Regexp(t, `^  2       6 `, lines[4], "3 steps see all 33 rows")
 	require.Contains(t, refused(t, "train", config(t), "--log-style", "keras"), `--log-style must be ray, spacy, table or thinc, not "keras"`)
 	require.Contains(t, refused(t, "train", config(t), "--log-style", "ray", "--json"), "--log-style ray cannot be combined with --json")
 }

@@ -250,7 +250,7 @@ func (o observer) Evaluated(e trainer.EvalEvent) {
 func metricsOf(e trainer.EvalEvent) event.Metrics {
 	var out event.Metrics
 	for _, m := range e.Metrics {
-		out = append(out, event.Metric{Name: m.Name, Value: m.Value, Detail: m.Detail})
+		out = append(out, event.Metric{Name: m.Name, Value: m.Value, Detail: m.Detail, Fraction: m.Fraction})
 	}
 	return out
 }

@@ -11,14 +11,15 @@ import (
 // JSON they are a list, and each is also a field of the event with the metric's name,
 // unless the event has one of that name, in upper or lower case:
 //
-//	{"event":"eval","accuracy":0.93,"step":10,"loss":0.2,"metrics":[{"name":"accuracy","value":0.93}],"seconds":1.2}
+//	{"event":"eval","accuracy":0.93,"step":10,"loss":0.2,"metrics":[{"name":"accuracy","value":0.93,"fraction":true}],"seconds":1.2}
 type Metrics []Metric
 
 // A Metric is one result of an evaluation.
 type Metric struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Detail bool    `json:"detail,omitempty"` // too detailed for screens
+	Name     string  `json:"name"`
+	Value    float64 `json:"value"`
+	Detail   bool    `json:"detail,omitempty"`   // too detailed for screens
+	Fraction bool    `json:"fraction,omitempty"` // of 1, so that screens may show it in percent
 }
 
 // Shown returns the metrics for a screen.

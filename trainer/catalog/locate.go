@@ -52,7 +52,7 @@ var inConfig = map[string]string{
 }
 
 // goWord matches the keys of inConfig, types of layers, and layers of a combinator.
-var goWord = regexp.MustCompile(`\*nn\.\w+|\blayers\.\d+|nn\.Images|nn\.Columns|\b(Out|In|Rows|Pieces|Heads|Shape|Size|Stride|Padding|Channels|Height|Width|Eps|Momentum|Mean|Deviation|Columns?|Embed|HashEmbed|ExpandWindow|Padded|EachPosition|Linear|Softmax)\b`)
+var goWord = regexp.MustCompile(`\*\w+\.\w+|\blayers\.\d+|nn\.Images|nn\.Columns|\b(Out|In|Rows|Pieces|Heads|Shape|Size|Stride|Padding|Channels|Height|Width|Eps|Momentum|Mean|Deviation|Columns?|Embed|HashEmbed|ExpandWindow|Padded|EachPosition|Linear|Softmax)\b`)
 
 // A block is a section that names a layer.
 type block struct {
@@ -62,9 +62,13 @@ type block struct {
 
 // function returns the name of the function, and the line that names it.
 func (b block) function() (string, config.Pos) {
-	e, _ := b.section.Get("@layers")
-	name, _ := e.Value.(string)
-	return name, e.Pos
+	for _, registry := range []string{"@layers", "@architectures"} {
+		if e, ok := b.section.Get(registry); ok {
+			name, _ := e.Value.(string)
+			return name, e.Pos
+		}
+	}
+	return "", b.section.Pos()
 }
 
 // find returns the block of the layer with a scope, or of the innermost layer around it

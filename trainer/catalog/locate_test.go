@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -30,6 +31,11 @@ func mistake(t *testing.T, c *catalog.Catalog, text string) error {
 // arguments.
 func TestNetworkMistakes(t *testing.T) {
 	linear := `{"@layers": "Linear.v1", "nO": 3}`
+	example, err := os.ReadFile("../../examples/ner.cfg")
+	require.NoError(t, err)
+	_, parser, found := strings.Cut(string(example), "[model]")
+	require.True(t, found)
+	parser, _, _ = strings.Cut("[model]"+parser, "[optimizer")
 	for want, text := range map[string]string{
 		// The shapes do not fit.
 		"test.cfg:4: model.*.b0: Conv2D.v1: rows of input have shape [784], but must be images (channels, height, width); use Images.v1 to convert plain rows":                                 chain("Conv2D.v1 nO = 3; size = 3", "Softmax.v1"),
@@ -55,9 +61,11 @@ func TestNetworkMistakes(t *testing.T) {
 		"test.cfg:7: model.*.b1: Dropout.v1: the last layer is Dropout.v1, but a classifier must end in Softmax.v1; add one":                                chain("Softmax.v1", "Dropout.v1"),
 		"test.cfg:4: model.*.b0: chain.v1: there are no layers in it; add at least one":                                                                     chain("chain.v1 * = []", "Softmax.v1"),
 		"test.cfg:2: model: Linear.v1: the last layer is Linear.v1, but a classifier must end in Softmax.v1; add one":                                       "[model]\n@layers = \"Linear.v1\"\n",
-		"test.cfg:2: model: layers -> chain.v1 needs at least one positional argument, a layer (@layers); add a section [model.*.name]":                     chain(),
-		"test.cfg:4: model.*.b0: layers -> residual.v1 needs the argument \"layer\", a layer (@layers); add a section [model.*.b0.layer]":                   chain("residual.v1", "Softmax.v1"),
-		"test.cfg:4: model.*.b0: layers -> clone.v1 needs the argument \"orig\", a layer (@layers); add a section [model.*.b0.orig]":                        chain("clone.v1 n = 2", "Softmax.v1"),
+		// A network with @architectures.
+		"test.cfg:2: model: spacy.TransitionBasedParser.v2: the last layer is spacy.TransitionBasedParser.v2, but a classifier must end in Softmax.v1; add one": parser,
+		"test.cfg:2: model: layers -> chain.v1 needs at least one positional argument, a layer (@layers); add a section [model.*.name]":                         chain(),
+		"test.cfg:4: model.*.b0: layers -> residual.v1 needs the argument \"layer\", a layer (@layers); add a section [model.*.b0.layer]":                       chain("residual.v1", "Softmax.v1"),
+		"test.cfg:4: model.*.b0: layers -> clone.v1 needs the argument \"orig\", a layer (@layers); add a section [model.*.b0.orig]":                            chain("clone.v1 n = 2", "Softmax.v1"),
 		// An argument is wrong.
 		"test.cfg:6: model.*.b0.n: must be at least 1, not 0":                                                                          chain("clone.v1 orig = "+linear+"; n = 0", "Softmax.v1"),
 		"test.cfg:5: model.*.b0.orig: the config calls more than 65536 functions; make it smaller":                                     chain("clone.v1 orig = "+linear+"; n = 70000", "Softmax.v1"),

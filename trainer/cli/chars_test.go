@@ -182,6 +182,8 @@ func TestUnknownCharacters(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Empty(t, stdout)
 	require.Equal(t, "ringtrain: --prompt: the text that the model was trained on has no 'Ж', 'Я'; leave them out\n", stderr)
+	_, _, stderr = result("sample", out, "--prompt", "--a.a")
+	require.Contains(t, stderr, "--prompt: the text that the model was trained on has no '-', '.'", "it is a value, not an override")
 	require.NoError(t, os.WriteFile(filepath.Join(out, "foreign"), []byte(strings.Repeat("Ж", 50)), 0o600))
 	code, _, stderr = result("eval", out, "--data", "text:"+filepath.Join(out, "foreign"))
 	require.Equal(t, 2, code)

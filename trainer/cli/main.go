@@ -46,7 +46,7 @@ func Main(c *catalog.Catalog, args []string, stdout, stderr io.Writer) int {
 	results := &output{w: stdout}
 	a := &app{catalog: c, stdout: results, stderr: stderr, args: args}
 	root := a.root()
-	rest, overrides, err := config.SplitOverrides(args, nil)
+	rest, overrides, err := split(root, args)
 	if err != nil {
 		return a.exit(usage(err))
 	}
@@ -60,6 +60,15 @@ func Main(c *catalog.Catalog, args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("writing results: %w", lost)
 	}
 	return a.exit(err)
+}
+
+// split takes the overrides of a config from a command line. Other commands keep all words: one
+// that looks like an override may be the value of a flag.
+func split(root *cobra.Command, args []string) (rest []string, overrides []config.Override, err error) {
+	if cmd, _, err := root.Find(args); err == nil && cmd.Annotations[readsConfig] == "" {
+		return args, nil, nil
+	}
+	return config.SplitOverrides(args, nil)
 }
 
 // An output is stdout. It keeps the first error, so that a command whose results were lost
@@ -105,12 +114,6 @@ allreduce. The processes find each other by gossip.`,
 		Version:       build.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	}
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if len(a.overrides) > 0 && cmd.Annotations[readsConfig] == "" {
-			return usagef("%s takes no %v: it does not read a config", cmd.Name(), a.overrides[0])
-		}
-		return nil
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd, a.stdout.columns()) })
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd, err)) })

@@ -32,6 +32,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		return err
 	}
 	name := "--" + absent.GetSpecifiedName()
+	if strings.Contains(name, ".") { // commands that take overrides do not parse them as flags
+		return fmt.Errorf("%s takes no %v: it does not read a config", cmd.Name(), config.Override{Path: absent.GetSpecifiedName()})
+	}
 	if letters := absent.GetSpecifiedShortnames(); letters != "" { // "-workers 2" for "--workers 2"
 		name = "-" + letters
 	}

@@ -37,7 +37,7 @@ flags then replace what they name, to predict another link, model or machine. Ov
 The bound is the least time that bytes, links and the order in which gradients become final
 allow. A second table compares the algorithms of allreduce.
 
-` + exitCodes("failed", "wrong usage, config or data"),
+Exit codes: 0 done, 1 failed, 2 wrong usage, config or data.`,
 		Example: `  ringtrain simulate --link 10gbit --compute emulate:100ms
   ringtrain simulate --from scaling/scaling.json --workers 8,16,1024
   ringtrain simulate --from scaling/scaling.json --cores 0 --link 10gbit`,

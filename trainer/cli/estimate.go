@@ -7,11 +7,8 @@ import (
 
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/job"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
-
-// mostEstimated bounds --workers of an estimate: more than a job can have, and small enough
-// that byte counts do not overflow.
-const mostEstimated = 1 << 20
 
 func estimateCommand(a *app) *cobra.Command {
 	f := job.Spec{Catalog: a.catalog, Gradients: job.Gradients{Rounds: trainer.DiLoCo(job.DefaultInnerSteps)}}
@@ -46,8 +43,8 @@ through the model, to measure the activations.`,
 			if err != nil {
 				return err
 			}
-			if s.Workers > mostEstimated {
-				return usagef("--workers must be at most %d, not %d", mostEstimated, s.Workers)
+			if s.Workers > crew.MaxRanks { // larger byte counts could overflow
+				return usagef("--workers must be at most %d, as many as a job can have, not %d", crew.MaxRanks, s.Workers)
 			}
 			e, err := s.Estimate()
 			if err != nil {

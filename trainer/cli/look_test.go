@@ -144,7 +144,7 @@ func TestEstimate(t *testing.T) {
 	require.Equal(t, 3*e["values_bytes"].(float64), e["slots_bytes"], "Adam with averages")
 	require.InDelta(t, 2*3./4*e["values_bytes"].(float64), e["wire_bytes"], 1)
 	require.GreaterOrEqual(t, e["activations_bytes"], 4.*128*(128+128+10), "of the forward pass alone")
-	code, _, stderr = result("estimate", config(t), "--workers", "10000")
+	code, _, stderr = result("estimate", config(t), "--workers", "8192")
 	require.Zero(t, code, stderr)
 	code, stdout, _ = result("estimate", config(t))
 	require.Zero(t, code)

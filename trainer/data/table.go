@@ -159,7 +159,7 @@ func (t *Table) broken(err error) error {
 	if !errors.As(err, &parse) {
 		return fmt.Errorf("%s: %w", t.Path, err)
 	}
-	return fmt.Errorf("%s:%d: byte %d: %w; write a quote inside a quoted cell twice, and quote a cell that has one", t.Path, parse.Line, parse.Column, parse.Err)
+	return fmt.Errorf("%s:%d: byte %d: %w; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one", t.Path, parse.Line, parse.Column, parse.Err)
 }
 
 // add adds a line of the file.

@@ -57,8 +57,10 @@ func TestBrokenTables(t *testing.T) {
 		"a,,b\n":              "t.csv:1: column 2 has no name; name it, or remove it from the file",
 		"a,b, a\n":            `t.csv:1: columns 1 and 3 are both called "a"; rename one of them`,
 		"a,b\n1,\xff\n":       "t.csv:2: column 2 is not valid UTF-8; convert the file",
-		"a,b\n1,x\"y\n":       "t.csv:2: byte 4: bare \" in non-quoted-field; write a quote inside a quoted cell twice, and quote a cell that has one",
-		"a,b\n1,\"x\n":        "t.csv:2: byte 6: extraneous or missing \" in quoted-field; write a quote inside a quoted cell twice, and quote a cell that has one",
+		"a,b\n1,x\"y\n":       "t.csv:2: byte 4: bare \" in non-quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
+		"a,b\n1, \"x\"\n":     "t.csv:2: byte 4: bare \" in non-quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
+		"a,b\n\"1\" ,x\n":     "t.csv:2: byte 3: extraneous or missing \" in quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
+		"a,b\n1,\"x\n":        "t.csv:2: byte 6: extraneous or missing \" in quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
 	} {
 		_, err := ParseTable(strings.NewReader(text), "t.csv", 1e9)
 		require.EqualError(t, err, want, "%q", text)

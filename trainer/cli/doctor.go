@@ -91,6 +91,9 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 			if _, _, err := net.SplitHostPort(listen); err != nil && cmd.Flags().Changed("listen") {
 				return usagef("--listen must be ADDRESS:PORT or :PORT, not %q", listen)
 			}
+			if listen != "" && len(args) == 0 && asJSON {
+				return usagef("--listen answers checks until Ctrl-C and has no result for --json: leave out --json, or add the HOST:PORT to check")
+			}
 			return a.doctor(args, listen, asJSON)
 		},
 	}

@@ -245,6 +245,7 @@ func TestUsageErrors(t *testing.T) {
 		{`unknown command "foo"`, []string{"completion", "foo"}},
 		{`unknown command "foo"`, []string{"help", "foo"}},
 		{`unknown command "trian"; did you mean ringtrain train?`, []string{"trian"}},
+		{"leave out --json", []string{"doctor", "--listen", "127.0.0.1:0", "--json"}},
 		{"data digits takes one directory", []string{"data", "digits"}},
 		{"--train must be at least 1", []string{"data", "digits", dir, "--train", "0"}},
 		{"data ner takes one directory", []string{"data", "ner"}},

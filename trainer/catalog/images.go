@@ -141,9 +141,6 @@ type imageRows struct {
 	sum func() string // reads all rows once
 }
 
-// ImageRows returns the rows of an image classification that are in memory already.
-func ImageRows(network Network, set *data.Set) Rows { return newImageRows(network, set) }
-
 func newImageRows(network Network, set *data.Set) *imageRows {
 	return &imageRows{classifier: classifier{network: network, features: set.Train.Features(), classes: set.Train.Classes}, set: set, sum: sync.OnceValue(set.Sum)}
 }

@@ -58,12 +58,6 @@ func (a Args) New(name string) (any, error) {
 	return nil, nil
 }
 
-// Has reports whether the config sets an argument, even to null.
-func (a Args) Has(name string) bool {
-	_, ok := a.block.given[name]
-	return ok
-}
-
 // Pos returns the line that sets an argument, or the line of the block if the argument has
 // its default.
 func (a Args) Pos(name string) Pos {

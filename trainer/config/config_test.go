@@ -158,7 +158,8 @@ func TestLoad(t *testing.T) {
 	c, err := config.Load(path, nil)
 	require.NoError(t, err)
 	require.Equal(t, path, c.Name())
-	require.True(t, c.Has("model.@layers"))
+	_, found := c.Entry("model.@layers")
+	require.True(t, found)
 
 	_, err = config.Load(path+"x", nil)
 	var e *config.Error

@@ -6,14 +6,8 @@ import (
 	"strings"
 )
 
-// Has reports whether a path such as "training.batch_size" names a value or section. A null
-// counts as a value.
-func (c *Config) Has(path string) bool {
-	_, ok := c.find(path)
-	return ok
-}
-
-// Entry returns the value at a path and the line that sets it.
+// Entry returns the value or section at a path such as "training.batch_size", and the line that
+// sets it.
 func (c *Config) Entry(path string) (Entry, bool) { return c.find(path) }
 
 // Section returns the section or object at a path; "" is the root.
@@ -62,17 +56,6 @@ func get[T any](c *Config, path string, fallback T, convert func(any) (T, bool),
 // fraction counts as a whole number.
 func (c *Config) Int(path string, fallback int) (int, error) {
 	return get(c, path, fallback, toInt, Int)
-}
-
-// Float returns a number, or fallback if the path is absent or null.
-func (c *Config) Float(path string, fallback float64) (float64, error) {
-	return get(c, path, fallback, toFloat, Float)
-}
-
-// Bool returns true or false, or fallback if the path is absent or null. 1 and 0 count as
-// true and false.
-func (c *Config) Bool(path string, fallback bool) (bool, error) {
-	return get(c, path, fallback, toBool, Bool)
 }
 
 // String returns a string, or fallback if the path is absent or null. A whole number counts as the

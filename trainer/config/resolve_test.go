@@ -32,8 +32,8 @@ func registry(t *testing.T) *config.Registry {
 			if a.Int("width") == 14 {
 				return nil, errors.New("no fourteen")
 			}
-			return fmt.Sprintf("dense(%d %g %s %t %v %d %t)", a.Int("width"), a.Float("dropout"), a.String("name"), a.Bool("bias"),
-				a.Value("init"), a.Int("nI"), a.Has("nI")), nil
+			return fmt.Sprintf("dense(%d %g %s %t %v %d)", a.Int("width"), a.Float("dropout"), a.String("name"), a.Bool("bias"),
+				a.Value("init"), a.Int("nI")), nil
 		},
 	})
 	add("layers", "chain.v1", config.Func{
@@ -64,12 +64,13 @@ func TestResolve(t *testing.T) {
 		text string
 		want any
 	}{
-		"defaults":          {"[m]\n@layers = dense.v1\nwidth = 8", "dense(8 0 d true <nil> 0 false)"},
-		"all arguments":     {"[m]\n@layers = \"dense.v1\"\nwidth = 8.0\ndropout = 1\nname = \"e\"\nbias = 0\ninit = [1]\nnI = 2", "dense(8 1 e false [1] 2 true)"},
-		"null for null":     {"[m]\n@layers = dense.v1\nwidth = 8\nnI = null\ninit = null", "dense(8 0 d true <nil> 0 true)"},
-		"nested":            {"[m]\n@layers = dense.v1\nwidth = 8\n[m.init]\n@initializers = zero.v1", "dense(8 0 d true zero 0 false)"},
-		"nested inline":     {"[m]\n@layers = dense.v1\nwidth = 8\ninit = {\"@initializers\": \"zero.v1\"}", "dense(8 0 d true zero 0 false)"},
-		"by reference":      {"[m]\n@layers = dense.v1\nwidth = 8\ninit = ${i}\n[i]\n@initializers = zero.v1", "dense(8 0 d true zero 0 false)"},
+		"defaults":          {"[m]\n@layers = dense.v1\nwidth = 8", "dense(8 0 d true <nil> 0)"},
+		"all arguments":     {"[m]\n@layers = \"dense.v1\"\nwidth = 8.0\ndropout = 1\nname = \"e\"\nbias = 0\ninit = [1]\nnI = 2", "dense(8 1 e false [1] 2)"},
+		"null for null":     {"[m]\n@layers = dense.v1\nwidth = 8\nnI = null\ninit = null", "dense(8 0 d true <nil> 0)"},
+		"64 bits":           {"[m]\n@layers = dense.v1\nwidth = 8\ndropout = 18446744073709551615", "dense(8 1.8446744073709552e+19 d true <nil> 0)"},
+		"nested":            {"[m]\n@layers = dense.v1\nwidth = 8\n[m.init]\n@initializers = zero.v1", "dense(8 0 d true zero 0)"},
+		"nested inline":     {"[m]\n@layers = dense.v1\nwidth = 8\ninit = {\"@initializers\": \"zero.v1\"}", "dense(8 0 d true zero 0)"},
+		"by reference":      {"[m]\n@layers = dense.v1\nwidth = 8\ninit = ${i}\n[i]\n@initializers = zero.v1", "dense(8 0 d true zero 0)"},
 		"positional blocks": {"[m]\n@layers = chain.v1\n[m.*.z]\n@initializers = zero.v1\n[m.*.a]\n@layers = chain.v1\n* = [1, 2]\nsep = \"-\"", "zero+1-2"},
 		"none":              {"[m]\n@layers = chain.v1", ""},
 		"plain values":      {"[m]\nx = 1\ny = [{\"@initializers\": \"zero.v1\"}]\n[m.s]\nz = null", map[string]any{"x": int64(1), "y": []any{"zero"}, "s": map[string]any{"z": nil}}},

@@ -31,18 +31,6 @@ const (
 	idxFirstRead = 1 << 20
 )
 
-// DecodeIDX reads an uncompressed IDX tensor. size is the number of bytes in r, or -1 if
-// it is not known. A known size is compared with the header before memory is allocated.
-// Bytes after the tensor are an error.
-func DecodeIDX(r io.Reader, size int64) (*IDX, error) {
-	return decodeIDX(r, func(dims []int, want int64) error {
-		if size < 0 {
-			return nil
-		}
-		return promised(dims, want, size-int64(idxHeaderLen(dims)))
-	})
-}
-
 // promised compares the length of data that a header promises with the actual length.
 func promised(dims []int, want, have int64) error {
 	switch {
@@ -54,7 +42,8 @@ func promised(dims []int, want, have int64) error {
 	return nil
 }
 
-// decodeIDX reads a tensor after check accepts its header.
+// decodeIDX reads an uncompressed tensor after check accepts its header. Bytes after the tensor
+// are an error.
 func decodeIDX(r io.Reader, check func(dims []int, want int64) error) (*IDX, error) {
 	dims, want, err := decodeIDXHeader(r)
 	if err == nil {

@@ -197,11 +197,12 @@ func FuzzIDX(f *testing.F) {
 	f.Add(append(gzipped(f, rawIDX(8, []uint32{3})), gzipped(f, []byte{1, 2, 3, 4})...), true)
 	f.Fuzz(func(t *testing.T, raw []byte, sized bool) {
 		fuzzFile(t, raw)
-		size := int64(-1)
-		if sized {
-			size = int64(len(raw))
-		}
-		x, err := DecodeIDX(bytes.NewReader(raw), size)
+		x, err := decodeIDX(bytes.NewReader(raw), func(dims []int, want int64) error {
+			if !sized {
+				return nil
+			}
+			return promised(dims, want, int64(len(raw)-idxHeaderLen(dims)))
+		})
 		if err != nil {
 			return
 		}

@@ -130,7 +130,7 @@ func lostTraining(t *testing.T, fallback string) (*Training, catalog.Rows) {
 	s, err := f.Settle()
 	require.NoError(t, err)
 	part := &data.Images{Rows: 40, Height: 28, Width: 28, Classes: 10, Pixels: make([]byte, 40*784), Labels: make([]byte, 40)}
-	return s, rowsOf(s, &data.Set{Train: part, Test: part})
+	return s, rowsOf(t, s, &data.Set{Train: part, Test: part})
 }
 
 // A job that loses its weights fails, with one error that names everything lost. With a

@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"gorgonia.org/tensor"
 
-	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
@@ -46,9 +46,27 @@ func sameNotes(s *Training) map[string]string {
 	}
 }
 
+// inMemory is a dataset of images in memory, instead of another.
+type inMemory struct {
+	catalog.Dataset
+	set *data.Set
+}
+
+// Size implements catalog.ImageDataset.
+func (d inMemory) Size() catalog.ImageSize {
+	return catalog.ImageSize{Channels: 1, Height: d.set.Train.Height, Width: d.set.Train.Width}
+}
+
+// Open implements catalog.ImageDataset.
+func (d inMemory) Open(context.Context) (*data.Set, error) { return d.set, nil }
+
 // rowsOf are the rows of a training on images in memory.
-func rowsOf(s *Training, set *data.Set) catalog.Rows {
-	return catalog.ImageRows(func() (nn.Layer, error) { return s.Spec.Catalog.Layers(s.Config) }, set)
+func rowsOf(t *testing.T, s *Training, set *data.Set) catalog.Rows {
+	p, err := s.Spec.Catalog.Problem(s.Config, inMemory{s.Dataset, set})
+	require.NoError(t, err)
+	rows, err := p.Open(t.Context())
+	require.NoError(t, err)
+	return rows
 }
 
 func describe(t *testing.T, f Spec) *Training {
@@ -155,7 +173,7 @@ func TestCheckResume(t *testing.T) {
 	check := func(f Spec) (string, error) {
 		s := describe(t, f)
 		var said strings.Builder
-		err := s.checkResume(rowsOf(s, set), &said)
+		err := s.checkResume(rowsOf(t, s, set), &said)
 		return said.String(), err
 	}
 	_, err := saved(t, describe(t, f), 40, 3).Write(f.Saving.Resume)

@@ -75,7 +75,8 @@ func readReply(conn net.Conn, limit int) (reply, error) {
 	return r, nil
 }
 
-// tlsError returns ErrRefused if an error during a handshake is about keys.
+// tlsError returns ErrRefused, with what to do next, if an error during a handshake is about
+// keys, identities or clocks.
 func tlsError(err error) error {
 	var header tls.RecordHeaderError
 	var wrapped *tls.CertificateVerificationError
@@ -85,7 +86,13 @@ func tlsError(err error) error {
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err
 		}
-		return fmt.Errorf("%w: %w; give both the same key file", ErrRefused, err)
+		switch {
+		case errors.Is(err, secret.ErrOtherKey):
+			err = fmt.Errorf("%w; give both the same key file", err)
+		case errors.Is(err, secret.ErrOtherPeer):
+			err = fmt.Errorf("%w; check the address of the store", err)
+		}
+		return fmt.Errorf("%w: %w", ErrRefused, err) // ErrClock says what to do
 	case errors.As(err, &header) && string(header.RecordHeader[:]) == magic[:len(header.RecordHeader)]:
 		return fmt.Errorf("%w: it has no key, and this process has one: give both the same key file", ErrRefused)
 	case errors.As(err, &header):

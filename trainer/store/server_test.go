@@ -89,7 +89,8 @@ func TestIdentity(t *testing.T) {
 	defer c.Close()
 	_, _, err = c.Get(t.Context(), "w")
 	require.ErrorIs(t, err, secret.ErrOtherPeer)
-	require.ErrorContains(t, err, "this is vm1/0, not ringtrain store")
+	require.EqualError(t, err, "store "+l.Addr().String()+": refused: another process answered: this is vm1/0, not ringtrain store; check the address of the store")
+	require.EqualError(t, tlsError(secret.ErrClock), "refused: "+secret.ErrClock.Error())
 
 	s := serving(t, opened(t, t.TempDir()), ServerConfig{Key: key})
 	conn, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{InsecureSkipVerify: true})

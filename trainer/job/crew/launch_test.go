@@ -201,6 +201,16 @@ func TestLaunch(t *testing.T) {
 	require.Len(t, r.lines, 1)
 }
 
+// The view of the largest job is one event.
+func TestLargestView(t *testing.T) {
+	r := run(t, on(t, "wide", 1))
+	require.NoError(t, r.wait())
+	last, ok := r.events[len(r.events)-1].(*event.View)
+	require.True(t, ok, "it was shown as text")
+	require.Len(t, last.Members, MaxRanks)
+	require.Len(t, r.lines, 1, "where the job can be joined")
+}
+
 // A worker keeps GOMAXPROCS if the user has set it, and gets at least two threads otherwise.
 func TestThreads(t *testing.T) {
 	c := on(t, "steps", 2)

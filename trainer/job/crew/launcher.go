@@ -26,6 +26,10 @@ const (
 	forceTime = 2 * time.Second
 )
 
+// maxLine is the longest line of a worker's output, in bytes. A view of MaxRanks with long names
+// has a few MiB, and a piece of an event cannot be decoded.
+const maxLine = 16 << 20
+
 // A Crew is the workers of a job on this machine, which this process starts, supervises
 // and ends together.
 type Crew struct {
@@ -70,7 +74,7 @@ func (c Crew) Launch(ctx context.Context) error {
 	}
 	c.Place.Cluster = cmp.Or(c.Place.Cluster, DefaultCluster)
 	l := &launcher{
-		Crew: c, exe: exe, show: c.Display, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
+		Crew: c, exe: exe, show: c.Display, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime, MaxLine: maxLine}),
 		forced: make(chan struct{}), expendable: expendable{servers: servers{most: c.Restarts}}, joining: newJoining(), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
 	}
 	defer l.stopTimers()

@@ -97,6 +97,21 @@ func works() map[string]func(context.Context, *Worker) error {
 			}
 			return nil
 		},
+		// Emits the view of the largest job.
+		"wide": func(_ context.Context, w *Worker) error {
+			_, end, err := meet(w)
+			if err != nil {
+				return err
+			}
+			defer end()
+			node := strings.Repeat("n", 250)
+			e := &event.View{Epoch: 2, Members: make([]event.Member, MaxRanks)}
+			for rank := range e.Members {
+				e.Members[rank] = event.Member{Rank: rank, Name: fmt.Sprint(node, "/", rank), Node: node}
+			}
+			w.Events.Emit(e)
+			return nil
+		},
 		// Shares memory with the other workers, which see what it writes there.
 		"share": func(ctx context.Context, w *Worker) error {
 			g, end, err := meet(w)

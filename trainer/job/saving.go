@@ -106,7 +106,7 @@ func (f *Saving) claimDirs(cluster string, alone bool) (release func(), err erro
 func (f *Saving) checkDirs() error {
 	for _, d := range f.dirs() {
 		steps, _ := checkpoint.Steps(d.Path)
-		if d.Path == f.Resume || len(steps) == 0 {
+		if len(steps) == 0 || f.resumes(d.Path) {
 			continue
 		}
 		holder, state, err := launch.HolderOf(d.Path)
@@ -116,6 +116,13 @@ func (f *Saving) checkDirs() error {
 		return fmt.Errorf("%s %s contains checkpoints of another training; resume that with --resume %s, or use another directory", d.Flag, d.Path, d.Path)
 	}
 	return nil
+}
+
+// resumes reports whether dir is the directory of Resume, by whatever path.
+func (f *Saving) resumes(dir string) bool {
+	out, err := os.Stat(dir)
+	from, none := os.Stat(f.Resume)
+	return err == nil && none == nil && os.SameFile(out, from)
 }
 
 // PrepareDir creates a directory and checks that files can be written there, so that

@@ -104,6 +104,20 @@ func TestDirectoryOfALiveJob(t *testing.T) {
 	require.ErrorContains(t, f.Saving.checkDirs(), "resume that with --resume "+f.Saving.Dir)
 }
 
+// A job may write to the directory that it resumes from, by whatever path.
+func TestResumeByAnotherPath(t *testing.T) {
+	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.WriteFile(stepFile(dir, 3), nil, 0o600))
+	require.NoError(t, os.Symlink(dir, link))
+	for _, path := range []string{dir, dir + "/", link} {
+		require.NoError(t, (&Saving{Dir: dir, Resume: path}).checkDirs())
+		require.NoError(t, (&Saving{Dir: path, Resume: dir}).checkDirs())
+	}
+	for _, other := range []string{"", t.TempDir(), filepath.Join(dir, "none")} {
+		require.ErrorContains(t, (&Saving{Dir: dir, Resume: other}).checkDirs(), "--out "+dir+" contains checkpoints of another training")
+	}
+}
+
 // lockedBy is true only if the process holds the locks of all directories.
 func TestLockedBy(t *testing.T) {
 	out, spare := t.TempDir(), t.TempDir()

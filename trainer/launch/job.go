@@ -120,8 +120,9 @@ func (j *Job) Signal(sig os.Signal) error {
 }
 
 // Wait returns when every worker has ended, no process is left in their process groups,
-// and their output has been delivered. Call Run meanwhile only if another worker has not
-// ended. To limit the wait, cancel the context passed to Start.
+// and their output has been delivered. Processes outside of the groups that hold the output
+// open delay it by at most about 10 s. Call Run meanwhile only if another worker has not ended.
+// To limit the wait, cancel the context passed to Start.
 func (j *Job) Wait() Outcome {
 	_ = j.call(func() { j.waited = true }) // fails on the second Wait, because the job is over
 	<-j.done

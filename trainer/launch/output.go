@@ -14,6 +14,9 @@ const (
 	// afterlife limits the number of bytes read after the end, for the same reason. No
 	// pipe on Linux can hold more, so nothing that the worker wrote is lost.
 	afterlife = 1 << 20
+	// patience limits the time spent waiting for more after the end, for the same reason. The
+	// worker's own output is in the pipe by then. The time that callbacks take does not count.
+	patience = 10 * time.Second
 )
 
 // output reads what one worker writes, and calls back for each line.
@@ -36,15 +39,22 @@ func (o *output) follow(pipe *os.File, maxLine int, emit func(line []byte)) {
 			defer o.mu.Unlock()
 			emit(line)
 		}}
-		o.copy(pipe, lines.write)
+		o.copy(pipe, patience, lines.write)
 		lines.flush()
 	})
 }
 
-func (o *output) copy(pipe *os.File, write func([]byte)) {
+// copy passes on what it reads from pipe. After the worker's end it waits for at most patience
+// in all.
+func (o *output) copy(pipe *os.File, patience time.Duration, write func([]byte)) {
 	buf := make([]byte, 32<<10)
-	for late := 0; late < afterlife; {
+	waited := time.Duration(0)
+	for late := 0; late < afterlife && waited < patience; {
+		ended, begin := o.ended.Load(), time.Now()
 		n, err := pipe.Read(buf)
+		if ended {
+			waited += time.Since(begin)
+		}
 		write(buf[:n])
 		if err != nil {
 			return // end of file, or silence after the worker's end

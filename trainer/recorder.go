@@ -29,7 +29,7 @@ type recorder struct {
 	recordings map[plan]func() error
 	placed     int         // the rows of steps before this one are prepared
 	pending    []launch    // losses not read yet
-	collected  time.Time   // when the last losses were read
+	collected  time.Time   // when the last losses were read; with none pending, when a launch began
 	timeout    stepTimeout // of launches
 }
 
@@ -52,7 +52,7 @@ func newRecorder(l *loop) (*recorder, error) {
 	}
 	r := &recorder{
 		loop: l, strategy: l.Strategy.(Recordable), rows: l.Task.(Resident), pacer: l.Backend.(nn.Pacer),
-		each: max(1, l.Recording.Steps), recordings: map[plan]func() error{}, placed: l.place.Step, collected: l.begin,
+		each: max(1, l.Recording.Steps), recordings: map[plan]func() error{}, placed: l.place.Step,
 	}
 	r.buckets = []int{r.params.Grads.Len()}
 	if r.sums() && !r.Recording.Apart {
@@ -73,6 +73,9 @@ func newRecorder(l *loop) (*recorder, error) {
 // advance is part of stepper: it queues one launch, and leaves at most ahead
 // launches unfinished.
 func (r *recorder) advance(ctx context.Context, first, limit int) (begun int, stopped bool, err error) {
+	if len(r.pending) == 0 { // the loop may have evaluated or saved since
+		r.collected = time.Now()
+	}
 	l := r.next(first, limit)
 	if err := r.queue(ctx, l); err != nil {
 		return first, false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.place.Rank(), err)

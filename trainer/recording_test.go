@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,6 +81,30 @@ func TestRecordedSteps(t *testing.T) {
 			}
 		}
 	}
+}
+
+// thoughtful is an Observer that takes a second for each evaluation.
+type thoughtful struct{ trainer.Observer }
+
+func (o thoughtful) Evaluated(e trainer.EvalEvent) {
+	<-time.After(time.Second)
+	o.Observer.Evaluated(e)
+}
+
+// The time between launches, such as that of an evaluation, is not part of a step.
+func TestRecordedTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := job{ranks: 1, batch: 16, steps: 22, optimizer: optim.DefaultAdam(), change: func(_ int, c *trainer.Config) {
+			c.Observer = thoughtful{c.Observer}
+		}}
+		o := j.recorded(4, false).run(t)[0]
+		require.NoError(t, o.err)
+		require.Len(t, o.steps, 22)
+		for _, e := range o.steps {
+			require.Zero(t, e.Compute, "step %d", e.Step)
+		}
+		require.Equal(t, 2*time.Second, o.steps[21].Elapsed)
+	})
 }
 
 // Gradients of recorded steps leave in buckets, with the same bits as gradients that

@@ -44,7 +44,7 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 			return crew.Usage(err)
 		}
 	}
-	for _, wrong := range []error{f.Saving.checkResumeDir(f.Place.Nodes), f.Order.CheckTable(s.AllWorkers(), f.Place.Nodes), f.Watch.checkMetrics(s.Workers)} {
+	for _, wrong := range []error{f.Saving.checkResumeDir(f.Place.Nodes), f.Order.CheckTable(s.AllWorkers(), f.Place.Nodes), f.Watch.checkMetrics(s.Workers, f.Place.Process)} {
 		if wrong != nil {
 			return crew.Usage(wrong)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/schedule"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -124,10 +125,15 @@ func TestMetricsOfASecondWorker(t *testing.T) {
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
 	w := Watch{Metrics: "127.0.0.1:" + strconv.Itoa(port-1)}
-	err = w.checkMetrics(2)
+	err = w.checkMetrics(2, crew.Process{})
 	require.ErrorContains(t, err, fmt.Sprintf("--metrics %s: worker ", w.Metrics))
 	require.ErrorContains(t, err, " of 2 cannot serve there: ")
-	require.NoError(t, (&Watch{}).checkMetrics(9))
+	require.NoError(t, (&Watch{}).checkMetrics(9, crew.Process{}))
+
+	second := crew.Process{Launched: &cluster.Launched{Rank: 1, Size: 2, Local: 1, LocalSize: 2, Nodes: 1}}
+	require.ErrorContains(t, w.checkMetrics(2, second), ": worker 1 of 2 cannot serve there: ")
+	w.Metrics = taken.Addr().String()
+	require.NoError(t, w.checkMetrics(1, second), "the launcher of worker 0 tests its port")
 }
 
 // Taps observe the calls and steps of a rank until they are closed.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/trace"
 )
 
@@ -70,13 +71,16 @@ func CheckMetrics(addr string) error {
 	return nil
 }
 
-// checkMetrics reports, before anything starts, whether the metrics ports of all workers
-// of this machine are free. They are consecutive.
-func (f *Watch) checkMetrics(workers int) error {
+// checkMetrics reports, before anything starts, whether the metrics ports of the workers that
+// this process launches are free. Those of all workers of this machine are consecutive.
+func (f *Watch) checkMetrics(workers int, p crew.Process) error {
 	if f.Metrics == "" {
 		return nil
 	}
 	for local := range workers {
+		if p.Launched != nil && p.Launched.Local != local {
+			continue // another process launches it, and may be testing its port now
+		}
 		l, err := listenMetrics(f.Metrics, local)
 		if err == nil {
 			err = l.Close()

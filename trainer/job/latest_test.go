@@ -15,6 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
@@ -196,6 +197,22 @@ func TestCheckResume(t *testing.T) {
 	f.Place.Nodes = 1
 	_, err = check(f)
 	require.ErrorIs(t, err, os.ErrNotExist)
+
+	f.Saving.Resume = t.TempDir()
+	require.NoError(t, os.WriteFile(stepFile(f.Saving.Resume, 40), nil, 0o600))
+	_, err = check(f)
+	require.ErrorContains(t, err, "contains no intact checkpoint; the newest: ")
+	f.Place.Nodes = 2
+	said, err = check(f)
+	require.NoError(t, err, "another machine may have an intact one")
+	require.Contains(t, said, "ringtrain: warning: --resume "+f.Saving.Resume+" contains no intact checkpoint; the newest: ")
+	require.Equal(t, 1, strings.Count(said, "\n"))
+	f.Overrides = []config.Override{{Path: "model.hidden_width", Raw: "9"}}
+	_, err = saved(t, describe(t, f), 41, 0).Write(f.Saving.Resume)
+	require.NoError(t, err)
+	f.Overrides = nil
+	_, err = check(f)
+	require.ErrorContains(t, err, "it does not fit the model: ")
 }
 
 // Newest looks in all directories and skips corrupt checkpoints.

@@ -202,7 +202,12 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 		return err
 	}
 	t, path, broken, err := latest(dir, s.fitsHeader(model.Declared()))
-	if err != nil {
+	var misfit *misfitError
+	switch {
+	case err != nil && len(broken) > 0 && !errors.As(err, &misfit) && s.Spec.Place.Nodes > 1:
+		fmt.Fprintf(stderr, "ringtrain: warning: %v; another machine must have one\n", err)
+		return nil
+	case err != nil:
 		return err
 	}
 	if err := s.checkStep(path, t); err != nil {

@@ -30,8 +30,8 @@ const (
 )
 
 // searchesBest reports whether this training has several evaluations, or continues one that
-// may have had some. A single one, at the end, is that of model.safetensors.
-func (s *Training) searchesBest() bool { return s.evalEvery > 0 || s.Spec.Saving.Resume != "" }
+// had some, of which before is the best. A single one, at the end, is that of model.safetensors.
+func (s *Training) searchesBest(before trainer.Best) bool { return s.evalEvery > 0 || before.Found() }
 
 // describeBest adds to notes which evaluation was the best.
 func describeBest(notes map[string]string, b trainer.Best) map[string]string {
@@ -58,7 +58,7 @@ func bestOf(t checkpoint.Training) (b trainer.Best, weights []checkpoint.Named) 
 // restoreBest returns the best evaluation that a checkpoint knows of, with its values.
 func (s *Training) restoreBest(path string, t checkpoint.Training, p *nn.Params) (b trainer.Best, err error) {
 	b, weights := bestOf(t)
-	if !b.Found() || !s.searchesBest() {
+	if !b.Found() {
 		return trainer.Best{}, nil
 	}
 	if b.Values, err = tensorArena(p, weights); err != nil {
@@ -93,8 +93,7 @@ func (r *rank) shareBest(ctx context.Context, source, elements int, mine trainer
 // keepsBest reports whether this rank keeps the weights of the best evaluation: to write
 // them to a file of its machine, or into checkpoints.
 func (r *rank) keepsBest() bool {
-	s := r.training
-	return s.Spec.Saving.Dir != "" && s.searchesBest() && (r.leader || r.group.Rank() == 0)
+	return r.training.Spec.Saving.Dir != "" && (r.leader || r.group.Rank() == 0)
 }
 
 // writeBest writes the weights of the best evaluation, once on each machine. It removes
@@ -103,7 +102,7 @@ func (r *rank) writeBest(ctx context.Context, b trainer.Best, p *nn.Params, step
 	if r.final == nil || !r.leader {
 		return
 	}
-	if !r.keepsBest() || !b.Found() || len(b.Values) == 0 {
+	if !b.Found() || len(b.Values) == 0 {
 		_ = os.Remove(filepath.Join(r.final.dir, bestFile)) // usually there is none
 		return
 	}
@@ -124,7 +123,7 @@ func (r *rank) writeBest(ctx context.Context, b trainer.Best, p *nn.Params, step
 
 // reportBest adds the best of several evaluations to the result of this rank.
 func (r *rank) reportBest(e *event.Result, b trainer.Best) *event.Result {
-	if r.training.searchesBest() && b.Found() {
+	if b.Found() {
 		e.BestStep, e.BestMetric, e.BestValue = b.Step, b.Metric.Name, b.Metric.Value
 	}
 	return e

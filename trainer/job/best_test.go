@@ -137,9 +137,17 @@ func TestNoBest(t *testing.T) {
 	h := run(t, f)
 	require.Zero(t, resultOf(t, h).BestStep)
 	require.NoFileExists(t, filepath.Join(f.Saving.Dir, bestFile))
+	for _, steps := range []int{12, 14} { // nothing is left to do, and then a little
+		again := f
+		again.Steps, again.Saving = steps, Saving{Resume: f.Saving.Dir}
+		h = run(t, again)
+		require.Equal(t, steps, resultOf(t, h).Steps)
+		require.Zero(t, resultOf(t, h).BestStep)
+		require.NoFileExists(t, filepath.Join(f.Saving.Dir, bestFile))
+	}
 	l := newLoader(t)
 	l.Best = true
-	for _, path := range []string{f.Saving.Dir, stepFile(f.Saving.Dir, 4)} {
+	for _, path := range []string{f.Saving.Dir, stepFile(f.Saving.Dir, 4), stepFile(f.Saving.Dir, 14)} {
 		_, err := l.Load(t.Context(), path, f.Data, true)
 		require.ErrorIs(t, err, errNoBest)
 		require.ErrorContains(t, err, path)

@@ -113,12 +113,11 @@ func (r *rank) configureSaving(ctx context.Context, c *trainer.Config) error {
 	if r.group.Rank() == 0 {
 		c.Saver = &checkpointer{files: r.files, keep: s.Spec.Saving.Keep, values: c.Backend, notes: r.notes(), final: r.final, events: r.events}
 	}
-	c.KeepBest = r.keepsBest()
-	if s.Spec.Saving.Resume == "" {
-		return nil
-	}
 	var err error
-	c.From, c.Best, err = r.resume(ctx, c.Backend, c.Task.Params())
+	if s.Spec.Saving.Resume != "" {
+		c.From, c.Best, err = r.resume(ctx, c.Backend, c.Task.Params())
+	}
+	c.KeepBest = r.keepsBest() && s.searchesBest(c.Best)
 	return err
 }
 

@@ -58,7 +58,7 @@ func (s *Training) Estimate() (*Estimate, error) {
 	if s.Spec.inRounds() { // what every worker has, within a round
 		e.Checkpoint = 4 * e.Parameters * (s.Workers*(1+len(s.optimizer.Slots())) + s.Spec.roundArenas() - 1)
 	}
-	if s.searchesBest() {
+	if s.searchesBest(trainer.Best{}) {
 		e.Checkpoint += 4 * e.Parameters
 	}
 	e.exchange(p, s.Compression)

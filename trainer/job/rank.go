@@ -149,6 +149,9 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	stopped = stopped && !result.Reached.Found()
+	if !r.training.searchesBest(c.Best) {
+		result.Best = trainer.Best{}
+	}
 	tensors, err := weights(backend, r.task.Params())
 	if err != nil {
 		return nil, err

@@ -67,10 +67,27 @@ func (s *Training) restoreBest(path string, t checkpoint.Training, p *nn.Params)
 	return b, nil
 }
 
-// shareBest gives all ranks the best evaluation that source has read, and its values to
-// those that keep them.
-func (r *rank) shareBest(ctx context.Context, source, elements int, mine trainer.Best) (trainer.Best, error) {
-	head := []int64{int64(mine.Step), int64(math.Float64bits(mine.Metric.Value)), int64(len(mine.Metric.Name))}
+// bestOfAll returns the best evaluation of a training, the same on all ranks; before is the best
+// before it. With an asynchronous strategy only rank 0 evaluates, so it tells the other machines.
+// On a single machine, where workers may be lost, no other rank writes it.
+func (r *rank) bestOfAll(ctx context.Context, before, mine trainer.Best) (trainer.Best, error) {
+	if !r.training.searchesBest(before) {
+		return trainer.Best{}, nil
+	}
+	if !r.training.Spec.asynchronous() || r.training.Spec.Place.Nodes < 2 {
+		return mine, nil
+	}
+	b, err := r.shareBest(ctx, 0, mine)
+	if err != nil {
+		return b, fmt.Errorf("sending the best weights of rank 0 to the others: %w", err)
+	}
+	return b, nil
+}
+
+// shareBest gives all ranks the best evaluation that source knows, and its values, if source
+// has them, to those that keep them.
+func (r *rank) shareBest(ctx context.Context, source int, mine trainer.Best) (trainer.Best, error) {
+	head := []int64{int64(mine.Step), int64(math.Float64bits(mine.Metric.Value)), int64(len(mine.Metric.Name)), int64(len(mine.Values))}
 	if err := collective.Broadcast(ctx, r.group, head, source); err != nil || head[2] == 0 {
 		return trainer.Best{}, err
 	}
@@ -79,9 +96,12 @@ func (r *rank) shareBest(ctx context.Context, source, elements int, mine trainer
 	if err := collective.Broadcast(ctx, r.group, name, source); err != nil {
 		return trainer.Best{}, err
 	}
-	b := trainer.Best{Step: int(head[0]), Metric: trainer.Metric{Name: string(name), Value: math.Float64frombits(uint64(head[1]))}, Values: mine.Values}
-	if r.group.Rank() != source {
-		b.Values = make([]float32, elements)
+	b := trainer.Best{Step: int(head[0]), Metric: trainer.Metric{Name: string(name), Value: math.Float64frombits(uint64(head[1]))}}
+	if head[3] == 0 {
+		return b, nil
+	}
+	if b.Values = mine.Values; r.group.Rank() != source {
+		b.Values = make([]float32, head[3])
 	}
 	err := collective.Broadcast(ctx, r.group, b.Values, source)
 	if !r.keepsBest() {

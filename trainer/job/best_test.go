@@ -1,12 +1,17 @@
 package job
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
@@ -127,6 +132,55 @@ func TestBestSurvives(t *testing.T) {
 		sums[hashOf(t, filepath.Join(dir, bestFile))] = true
 	}
 	require.Len(t, sums, 1, "one machine had the checkpoint, and rank 0 is on another")
+}
+
+// With a strategy in which only rank 0 evaluates, every machine gets the best weights that rank 0
+// found, in directories of their own or in one, and after it resumes.
+func TestBestOfRankZero(t *testing.T) {
+	f := bestSpec(t)
+	f.Strategy = psPeers
+	shared := t.TempDir()
+	for _, dirs := range [][3]string{{t.TempDir(), t.TempDir(), t.TempDir()}, {shared, shared, shared}} {
+		for _, steps := range []int{12, 16} {
+			all := trainRanks(t, f, func(rank int, f *Spec) {
+				f.Steps, f.Saving = steps, Saving{Dir: dirs[rank/2], Every: 4}
+				if steps > 12 {
+					f.Saving.Resume = f.Saving.Dir
+				}
+			})
+			require.NoError(t, all[0].err)
+			best := resultOf(t, &all[0].heard)
+			require.Positive(t, best.BestStep)
+			sums := map[string]bool{}
+			for machine, dir := range dirs {
+				o := all[2*machine]
+				require.NoError(t, o.err)
+				require.Equal(t, best.BestStep, resultOf(t, &o.heard).BestStep)
+				require.Equal(t, best.BestValue, resultOf(t, &o.heard).BestValue)
+				file, err := checkpoint.Load(filepath.Join(dir, bestFile))
+				require.NoError(t, err)
+				require.Equal(t, strconv.Itoa(best.BestStep), file.Metadata["step"])
+				require.Equal(t, strconv.Itoa(steps), file.Metadata[noteAfter])
+				sums[hashOf(t, filepath.Join(dir, bestFile))] = true
+			}
+			require.Len(t, sums, 1, "all machines have the same")
+		}
+	}
+}
+
+// Rank 0 may have kept no values, if only another machine has --out.
+func TestBestWithoutValues(t *testing.T) {
+	want := trainer.Best{Step: 4, Metric: trainer.Metric{Name: "accuracy", Value: .5}}
+	collectivetest.Ranks(t, 3, func(ctx context.Context, g *collective.Group) {
+		r, own := &rank{training: &Training{evalEvery: 1}, group: g, leader: true}, trainer.Best{Step: 2, Values: []float32{1}}
+		r.training.Spec.Strategy, r.training.Spec.Place.Nodes, r.training.Spec.Saving.Dir = psAsync, 3, "out"
+		if g.Rank() == 0 {
+			own = want
+		}
+		got, err := r.bestOfAll(ctx, trainer.Best{}, own)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "without values of an earlier one")
+	})
 }
 
 // Without evaluations between steps there is nothing to choose from, and --best says so.

@@ -149,8 +149,8 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	stopped = stopped && !result.Reached.Found()
-	if !r.training.searchesBest(c.Best) {
-		result.Best = trainer.Best{}
+	if result.Best, err = r.bestOfAll(ctx, c.Best, result.Best); err != nil {
+		return nil, err
 	}
 	tensors, err := weights(backend, r.task.Params())
 	if err != nil {

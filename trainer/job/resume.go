@@ -59,7 +59,7 @@ func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (st
 			return state, best, fmt.Errorf("sending the checkpoint of rank %d to rank 0: %w", source, err)
 		}
 	}
-	if best, err = r.shareBest(ctx, source, p.Values.Len(), best); err != nil {
+	if best, err = r.shareBest(ctx, source, best); err != nil {
 		return state, best, fmt.Errorf("sending the best weights of rank %d to the others: %w", source, err)
 	}
 	if r.group.Rank() == source {

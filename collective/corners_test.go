@@ -45,6 +45,14 @@ func TestAllToAllVCountsAreCompared(t *testing.T) {
 	})
 }
 
+// What a rank sends itself in an AllToAllV must be what it receives from itself.
+func TestAllToAllVRefusesUnequalOwnCounts(t *testing.T) {
+	g := collectivetest.Local(t, 1)[0]
+	err := g.AllToAllV(t.Context(), collective.Of(make([]float32, 2)), collective.Of(make([]float32, 3)), []int{3}, []int{2})
+	require.EqualError(t, err, "collective: AllToAllV: rank 0 sends itself 3 elements and receives 2: sends[0] and recvs[0] must be equal")
+	require.NoError(t, g.Err(), "a mistake in the arguments breaks nothing")
+}
+
 // The pieces of an AllToAllW must have its type, and be in host memory.
 func TestAllToAllWRefuses(t *testing.T) {
 	g := collectivetest.Local(t, 1)[0]

@@ -123,6 +123,9 @@ func (g *Group) AllToAllV(ctx context.Context, dst, src Vector, sends, recvs []i
 	if src.n != total(sends) {
 		return fmt.Errorf("collective: AllToAllV of %v: sends add up to %d elements: they must cover all of src", src, total(sends))
 	}
+	if own := g.Rank(); sends[own] != recvs[own] {
+		return fmt.Errorf("collective: AllToAllV: rank %d sends itself %d elements and receives %d: sends[%d] and recvs[%d] must be equal", own, sends[own], recvs[own], own, own)
+	}
 	counts := append(append(make([]int, 0, 2*g.Size()), sends...), recvs...)
 	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype}, &dst, &src, counts)
 }

@@ -20,7 +20,7 @@ const (
 	askerTime   = 15 * time.Second // maximum duration of one conversation
 	knockTime   = 2 * time.Second  // for the connection back to the asker
 	knocks      = 3                // datagrams per probeBack
-	maxTokens   = 256              // remembered, of datagrams that arrived
+	maxTokens   = 256              // remembered, of conversations whose datagrams arrived
 	acceptRetry = 10 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ type Answerer struct {
 	slots chan struct{}
 
 	mu     sync.Mutex
-	tokens []uint64 // of datagrams, newest last
+	tokens []uint64 // of the conversations whose datagrams arrived, newest last
 	conns  map[net.Conn]bool
 	closed bool
 }
@@ -135,11 +135,9 @@ func (a *Answerer) knock(asker net.Addr, p probe) probe {
 	result := probe{kind: probeResult, token: p.token}
 	hello := probe{kind: probeKnock, token: p.token}.encode()
 	host, _, _ := net.SplitHostPort(asker.String()) // TCP addresses have both
-	a.mu.Lock()
-	if slices.Contains(a.tokens, p.token) {
+	if a.heard(p) {
 		result.flags |= heardUDP
 	}
-	a.mu.Unlock()
 	if udp, err := net.Dial("udp", net.JoinHostPort(host, strconv.Itoa(int(p.udp)))); err == nil {
 		for range knocks {
 			_, _ = udp.Write(hello) // the asker sees which ones arrive
@@ -171,14 +169,26 @@ func (a *Answerer) echoAll() {
 		if err != nil || bad != nil || p.kind != probePing {
 			continue
 		}
-		a.mu.Lock()
-		if !slices.Contains(a.tokens, p.token) {
-			a.tokens = append(a.tokens, p.token)
-			a.tokens = a.tokens[max(0, len(a.tokens)-maxTokens):]
-		}
-		a.mu.Unlock()
+		a.remember(p)
 		_, _ = a.udp.WriteToUDPAddrPort(p.pong(time.Now()).encode(), from) // the asker repeats a ping that got no answer
 	}
+}
+
+// remember notes that a datagram of a conversation has arrived.
+func (a *Answerer) remember(p probe) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !slices.Contains(a.tokens, p.conversation()) {
+		a.tokens = append(a.tokens, p.conversation())
+		a.tokens = a.tokens[max(0, len(a.tokens)-maxTokens):]
+	}
+}
+
+// heard reports whether a datagram of the conversation has arrived.
+func (a *Answerer) heard(p probe) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Contains(a.tokens, p.conversation())
 }
 
 func readProbe(r io.Reader) (probe, error) {

@@ -15,7 +15,7 @@ type probe struct {
 	flags probeFlags // of a probeResult
 	tcp   uint16     // the asker's ports, in a probeBack
 	udp   uint16
-	token uint64 // drawn at random for each conversation
+	token uint64 // drawn at random for each conversation; the lowest pingBits number its datagrams
 	time  int64  // the Answerer's clock in a probePong, nanoseconds since 1970
 }
 
@@ -42,6 +42,7 @@ const (
 const (
 	probeMagic = "RTDOC\x001\n"
 	probeSize  = len(probeMagic) + 1 + 1 + 2 + 2 + 2 + 8 + 8
+	pingBits   = 8 // of the token
 )
 
 var errNotProbe = errors.New("the reply is not from ringtrain doctor")
@@ -76,3 +77,6 @@ func decodeProbe(b []byte) (probe, error) {
 func (p probe) pong(now time.Time) probe {
 	return probe{kind: probePong, token: p.token, time: now.UnixNano()}
 }
+
+// conversation returns the token without the number of the datagram.
+func (p probe) conversation() uint64 { return p.token &^ (1<<pingBits - 1) }

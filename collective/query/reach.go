@@ -46,7 +46,7 @@ type asker struct {
 // that depend on it. listen is the ADDRESS:PORT at which the Answerer contacts
 // this machine; "" means any free port.
 func Reach(ctx context.Context, target, listen string) []Check {
-	a := &asker{target: target, token: rand.Uint64()}
+	a := &asker{target: target, token: probe{token: rand.Uint64()}.conversation()}
 	if !a.connect(ctx) {
 		return a.checks
 	}
@@ -129,13 +129,22 @@ func (a *asker) pingUDP() (best time.Duration) {
 		return 0
 	}
 	defer conn.Close()
-	for range pings {
-		begin := time.Now()
-		_, _ = conn.Write(probe{kind: probePing, token: a.token}.encode())
-		_ = conn.SetReadDeadline(begin.Add(replyTime / pings))
-		p, err := readDatagram(conn)
-		if took := time.Since(begin); err == nil && p.kind == probePong && p.token == a.token && (best == 0 || took < best) {
-			best = took
+	var sent [pings]time.Time
+	for i := range sent {
+		sent[i] = time.Now()
+		_, _ = conn.Write(probe{kind: probePing, token: a.token + uint64(i)}.encode())
+		_ = conn.SetReadDeadline(sent[i].Add(replyTime / pings))
+		for answered := -1; answered != i; { // answers to earlier pings may come first
+			p, err := readDatagram(conn)
+			if err != nil && !errors.Is(err, errNotProbe) {
+				break
+			}
+			if n := p.token - a.token; err == nil && p.kind == probePong && n <= uint64(i) {
+				answered = int(n)
+				if took := time.Since(sent[n]); best == 0 || took < best {
+					best = took
+				}
+			}
 		}
 	}
 	return best

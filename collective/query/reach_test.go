@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,6 +81,41 @@ func TestFailingDirections(t *testing.T) {
 	require.NoError(t, closed.Close())
 	require.Contains(t, failures(Reach(t.Context(), at, ""))["TCP to "+at].Do, "run ringtrain doctor --listen")
 	require.Contains(t, failures(Reach(t.Context(), "nowhere.invalid:1", ""))["TCP to nowhere.invalid:1"].Do, "cannot resolve the name")
+}
+
+// An answer that arrives after the next ping has left is measured from its own ping. An
+// Answerer that has missed the first datagram of a conversation has still heard it.
+func TestLateAnswersOverUDP(t *testing.T) {
+	tcp, udp, err := listenBoth("127.0.0.1:0")
+	require.NoError(t, err)
+	defer tcp.Close()
+	conn, err := net.Dial("tcp", tcp.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	heard := &Answerer{}
+	var work sync.WaitGroup
+	work.Go(func() { // answers each ping when the next one arrives
+		var late probe
+		var b [probeSize]byte
+		for {
+			n, from, err := udp.ReadFromUDPAddrPort(b[:])
+			if err != nil {
+				return
+			}
+			p, err := decodeProbe(b[:n])
+			if late.kind != 0 && err == nil {
+				heard.remember(p)
+				_, _ = udp.WriteToUDPAddrPort(late.pong(time.Now()).encode(), from)
+			}
+			late = p
+		}
+	})
+	a := &asker{conn: conn.(*net.TCPConn), token: 7 << pingBits}
+	best := a.pingUDP()
+	require.NoError(t, udp.Close())
+	work.Wait()
+	require.GreaterOrEqual(t, best, replyTime/pings, "the next ping leaves after that time")
+	require.True(t, heard.heard(probe{kind: probeBack, token: a.token}))
 }
 
 // stranger starts a TCP server that answers probes with reply.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -44,19 +45,37 @@ type asker struct {
 // the HOST:PORT of an [Answerer]. It returns one Check for each direction, and
 // one for the other machine's clock. If a direction fails, it omits the checks
 // that depend on it. listen is the ADDRESS:PORT at which the Answerer contacts
-// this machine; "" means any free port.
+// this machine; "" means any free port. If ctx ends before the last check, Reach
+// returns none, because the network is not to blame.
 func Reach(ctx context.Context, target, listen string) []Check {
 	a := &asker{target: target, token: probe{token: rand.Uint64()}.conversation()}
-	if !a.connect(ctx) {
-		return a.checks
+	a.check(ctx, listen)
+	if ctx.Err() != nil {
+		return nil
 	}
-	defer a.conn.Close()
-	if !a.pingTCP() {
-		return a.checks
-	}
-	replied := a.pingUDP()
-	a.checkBack(listen, replied)
 	return a.checks
+}
+
+// check makes the checks, until ctx ends.
+func (a *asker) check(ctx context.Context, listen string) {
+	if !a.connect(ctx) {
+		return
+	}
+	defer closeWith(ctx, a.conn)()
+	if a.pingTCP() {
+		replied := a.pingUDP(ctx)
+		a.checkBack(ctx, listen, replied)
+	}
+}
+
+// closeWith closes c when ctx ends or the returned function is called, which ends
+// all waits for c.
+func closeWith(ctx context.Context, c io.Closer) (end func()) {
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	return func() {
+		stop()
+		_ = c.Close()
+	}
 }
 
 func (a *asker) add(c Check) { a.checks = append(a.checks, c) }
@@ -123,12 +142,12 @@ func (a *asker) exchange(p probe, patience time.Duration) (probe, error) {
 
 // pingUDP sends datagrams to the other machine and returns the fastest round trip,
 // or 0 if no answer arrived.
-func (a *asker) pingUDP() (best time.Duration) {
+func (a *asker) pingUDP(ctx context.Context) (best time.Duration) {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a.conn.RemoteAddr().(*net.TCPAddr).AddrPort()))
 	if err != nil {
 		return 0
 	}
-	defer conn.Close()
+	defer closeWith(ctx, conn)()
 	var sent [pings]time.Time
 	for i := range sent {
 		sent[i] = time.Now()
@@ -153,7 +172,7 @@ func (a *asker) pingUDP() (best time.Duration) {
 // checkBack asks the Answerer to contact ports of this machine that have not sent
 // anything, and adds the checks of the remaining directions. replied is the result
 // of pingUDP.
-func (a *asker) checkBack(listen string, replied time.Duration) {
+func (a *asker) checkBack(ctx context.Context, listen string, replied time.Duration) {
 	if listen == "" {
 		listen = net.JoinHostPort(a.conn.LocalAddr().(*net.TCPAddr).IP.String(), "0")
 	}
@@ -162,10 +181,10 @@ func (a *asker) checkBack(listen string, replied time.Duration) {
 		a.add(Check{Name: a.back("TCP and UDP"), Detail: reason(err), Do: "choose another address with --listen"})
 		return
 	}
-	defer tcp.Close()
-	defer udp.Close()
+	defer closeWith(ctx, tcp)()
+	defer closeWith(ctx, udp)()
 	accepted := make(chan bool, 1)
-	go func() { accepted <- a.acceptKnock(tcp) }() // ends when tcp is closed
+	go func() { accepted <- a.acceptKnock(ctx, tcp) }() // ends when tcp is closed
 	result, err := a.exchange(probe{kind: probeBack, token: a.token, tcp: port(tcp.Addr()), udp: port(udp.LocalAddr())}, knockTime+replyTime)
 	if err != nil || result.kind != probeResult {
 		a.add(Check{Name: a.back("TCP and UDP"), Detail: "no result from the other machine: " + reason(err), Do: "run the same version of ringtrain there"})
@@ -204,15 +223,16 @@ func (a *asker) addBack(protocol string, ok bool, flags probeFlags) {
 }
 
 // acceptKnock waits for the Answerer's connection.
-func (a *asker) acceptKnock(l *net.TCPListener) bool {
+func (a *asker) acceptKnock(ctx context.Context, l *net.TCPListener) bool {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
 			return false
 		}
+		end := closeWith(ctx, conn)
 		_ = conn.SetDeadline(time.Now().Add(replyTime))
 		p, err := readProbe(conn)
-		_ = conn.Close()
+		end()
 		if err == nil && p.kind == probeKnock && p.token == a.token {
 			return true
 		}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -83,6 +84,22 @@ func TestFailingDirections(t *testing.T) {
 	require.Contains(t, failures(Reach(t.Context(), "nowhere.invalid:1", ""))["TCP to nowhere.invalid:1"].Do, "cannot resolve the name")
 }
 
+// Reach does not blame the network if its context ends, whatever it waits for.
+func TestReachIsCancelled(t *testing.T) {
+	for name, last := range map[string]probeKind{"answer": probePing, "result": probeBack} {
+		ctx, cancel := context.WithCancel(t.Context())
+		mute := stranger(t, func(p probe) []byte {
+			if p.kind != last {
+				return p.pong(time.Now()).encode()
+			}
+			cancel()
+			return nil
+		})
+		require.Empty(t, Reach(ctx, mute, ""), name)
+		require.Empty(t, Reach(ctx, mute, ""), "%s: already cancelled", name)
+	}
+}
+
 // An answer that arrives after the next ping has left is measured from its own ping. An
 // Answerer that has missed the first datagram of a conversation has still heard it.
 func TestLateAnswersOverUDP(t *testing.T) {
@@ -111,7 +128,7 @@ func TestLateAnswersOverUDP(t *testing.T) {
 		}
 	})
 	a := &asker{conn: conn.(*net.TCPConn), token: 7 << pingBits}
-	best := a.pingUDP()
+	best := a.pingUDP(t.Context())
 	require.NoError(t, udp.Close())
 	work.Wait()
 	require.GreaterOrEqual(t, best, replyTime/pings, "the next ping leaves after that time")

@@ -122,16 +122,23 @@ func (a *app) doctor(targets []string, listen string, asJSON bool) error {
 	return err
 }
 
-// examine makes a diagnosis and shows it.
+// examine makes a diagnosis and shows it. If ctx ends, it shows no check that this may
+// have made fail.
 func (a *app) examine(ctx context.Context, targets []string, listen string, asJSON bool) error {
 	d := diagnosis{Build: build.Read(), Machine: machine.This(), Interfaces: carriers(), Choices: storedChoices(), GPU: device.Inspect(), Checks: askSelf(ctx)}
 	multiplies, problem := multiplier(ctx)
 	d.Products, d.Checks = multiplies, append(d.Checks, problem...)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if !asJSON {
 		d.write(a.stdout)
 	}
 	for _, target := range targets {
 		found := query.Reach(ctx, target, listen)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if d.Checks = append(d.Checks, found...); !asJSON {
 			writeChecks(a.stdout, found)
 		}

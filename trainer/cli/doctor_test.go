@@ -2,9 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
+	"net"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective/query"
@@ -47,6 +52,32 @@ func TestDoctor(t *testing.T) {
 		require.Empty(t, stdout)
 		require.Equal(t, 1, bytes.Count([]byte(stderr), []byte("\n")), stderr)
 	}
+}
+
+// A doctor that is stopped blames nothing for it.
+func TestDoctorIsCancelled(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	work.Go(func() {
+		conn, err := l.Accept()
+		cancel() // while the first target does not answer
+		if assert.NoError(t, err) {
+			_, _ = io.Copy(io.Discard, conn)
+			assert.NoError(t, conn.Close())
+		}
+	})
+	var out bytes.Buffer
+	a := &app{stdout: &output{w: &out}}
+	require.ErrorIs(t, a.examine(ctx, []string{l.Addr().String(), "127.0.0.1:1"}, "", false), context.Canceled)
+	work.Wait()
+	require.Contains(t, out.String(), "ok        loopback")
+	require.NotContains(t, out.String(), "FAILED")
+	out.Reset()
+	require.ErrorIs(t, a.examine(ctx, nil, "", false), context.Canceled)
+	require.Empty(t, out.String())
 }
 
 func TestWriteGPUs(t *testing.T) {

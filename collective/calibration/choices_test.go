@@ -42,6 +42,10 @@ func TestParse(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"on":                  `"on" is neither auto, off, refine nor a choice such as chunk=64K`,
+		"off,":                `"off," has an empty element: remove a comma`,
+		",off":                `",off" has an empty element: remove a comma`,
+		"refine,,chunk=64K":   `"refine,,chunk=64K" has an empty element: remove a comma`,
+		"off,chunk=64K,auto":  `"off,chunk=64K,auto" has two modes, off and auto: use one`,
 		"chunks=1":            `unknown choice "chunks": use one of small, chunk, string-least, stream-least, in-place-step, read-least, read-most, read-chunk, polls, rounds, yields`,
 		"chunk=1T":            `"1T" is not a size: use bytes, or a number with K, M or G, or off`,
 		"chunk=-4K":           `"-4K" is not a size: use bytes, or a number with K, M or G, or off`,

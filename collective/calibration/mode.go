@@ -41,14 +41,24 @@ func (p *Policy) Start(ranks int) Choices {
 // read-most=off. "" is auto.
 func Parse(text string) (Policy, error) {
 	p := Policy{Mode: Auto}
+	if text == "" {
+		return p, nil
+	}
+	chosen := "" // the mode
 	for part := range strings.SplitSeq(text, ",") {
+		if part == "" { // perhaps of a variable that is not set
+			return p, fmt.Errorf("%q has an empty element: remove a comma", text)
+		}
 		name, value, fixed := strings.Cut(part, "=")
 		if !fixed {
 			mode, err := parseMode(name)
 			if err != nil {
 				return p, err
 			}
-			p.Mode = mode
+			if chosen != "" {
+				return p, fmt.Errorf("%q has two modes, %s and %s: use one", text, chosen, name)
+			}
+			p.Mode, chosen = mode, name
 			continue
 		}
 		f := find(name)
@@ -71,9 +81,6 @@ func Parse(text string) (Policy, error) {
 }
 
 func parseMode(name string) (Mode, error) {
-	if name == "" {
-		return Auto, nil
-	}
 	for m, known := range modes {
 		if name == known {
 			return Mode(m), nil

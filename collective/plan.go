@@ -17,7 +17,7 @@ func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
 	p, s := e.plan(v, op), &e.situation
 	p.Streams = e.streams(p.Message(g.Size(), v.n) * v.dtype.Size())
 	p.Predicted = s.Predict(p, v.n, v.dtype.Size())
-	if expected, ok := s.Table.Expect(g.Size(), v.Bytes()); ok && s.Force == 0 {
+	if expected, ok := s.Expect(v.n, v.dtype.Size(), !widened(v.dtype, op)); ok {
 		p.Predicted = expected
 	}
 	return p

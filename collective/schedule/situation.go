@@ -1,6 +1,9 @@
 package schedule
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // A Situation is what the plans of a group depend on, besides the vector. It is
 // the same on all ranks, so their plans are the same.
@@ -29,7 +32,7 @@ func (m Method) partial() bool { return m == Ring || !m.RingOrdered() }
 // predictions.
 func (s *Situation) Plan(count, width int, partial bool) Plan {
 	size := len(s.Hosts)
-	if s.Force != 0 && s.can(s.Force, partial, true) {
+	if s.forced(partial) {
 		p := PlanReduce(size, count, width, s.OneHost(), partial)
 		p.Method, p.Why = s.Force, "forced"
 		if p.Method == Ring {
@@ -37,7 +40,7 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 		}
 		return p
 	}
-	if e, ok := s.Table.find(size, count*width); ok && s.can(e.Method, partial, s.Any) {
+	if e, ok := s.tuned(count*width, partial); ok {
 		return e.plan(width)
 	}
 	if s.Shared {
@@ -65,6 +68,24 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 		}
 	}
 	return p
+}
+
+// Expect returns Table.Expect for vectors whose Plan comes from the table. The table's
+// times say nothing about other plans.
+func (s *Situation) Expect(count, width int, partial bool) (time.Duration, bool) {
+	if _, ok := s.tuned(count*width, partial); !ok || s.forced(partial) {
+		return 0, false
+	}
+	return s.Table.Expect(len(s.Hosts), count*width)
+}
+
+// forced reports whether Force is used.
+func (s *Situation) forced(partial bool) bool { return s.Force != 0 && s.can(s.Force, partial, true) }
+
+// tuned returns the table's entry for vectors of some bytes, if it can be used.
+func (s *Situation) tuned(bytes int, partial bool) (Entry, bool) {
+	e, ok := s.Table.find(len(s.Hosts), bytes)
+	return e, ok && s.can(e.Method, partial, s.Any)
 }
 
 // rivals returns the methods that may take less time than the planned one to reduce vectors

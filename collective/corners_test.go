@@ -72,6 +72,15 @@ func TestAllToAllWRefuses(t *testing.T) {
 	}
 }
 
+// A reduction may have more elements than the largest offset.
+func TestReductionsOfManyElements(t *testing.T) {
+	g := collectivetest.Local(t, 1)[0]
+	many := collective.OnDevice(0, 64, math.MaxInt, collective.Uint8)
+	require.ErrorIs(t, g.AllReduce(t.Context(), many, collective.Sum), collective.ErrUnsupported, "only its memory is refused")
+	err := g.AllReduce(t.Context(), many.At(-1), collective.Sum)
+	require.ErrorContains(t, err, "its offset in the arena must be 0 to 4294967295")
+}
+
 // If a rank gives up a call that waits for asynchronous ones, the others get an error,
 // because they would miss it.
 func TestGivingUpIsTold(t *testing.T) {

@@ -121,8 +121,8 @@ func reducible(v *Vector, o Op) error {
 	switch {
 	case o < Sum || o > Prod:
 		return fmt.Errorf("collective: unknown reduction %v", o)
-	case v.arena < 0 || int64(v.arena) > math.MaxUint32-int64(v.n):
-		return fmt.Errorf("collective: %v of %v: its offset in the arena must be 0 to %d", o, *v, math.MaxUint32-int64(v.n))
+	case v.arena < 0 || int64(v.arena) > math.MaxUint32: // Call.Offset has 32 bits
+		return fmt.Errorf("collective: %v of %v: its offset in the arena must be 0 to %d", o, *v, uint32(math.MaxUint32))
 	}
 	return nil
 }

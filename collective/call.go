@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 // Kind is the operation of a Call. The numbers are part of the wire format.
@@ -105,6 +107,20 @@ func (c Call) String() string {
 		parts = append(parts, fmt.Sprintf("at %d", c.Offset))
 	}
 	return fmt.Sprintf("%v(%s)", c.Kind, strings.Join(parts, ", "))
+}
+
+// sameArguments reports whether two calls differ at most in their Method.
+func (c Call) sameArguments(d *Call) bool {
+	c.Method = d.Method
+	return c == *d
+}
+
+// method returns the name of the Method, which String omits.
+func (c *Call) method() string {
+	if c.Method == 0 {
+		return "an engine without plans"
+	}
+	return schedule.Method(c.Method).String()
 }
 
 // set is *c = *d, field by field. See Operation for the reason.

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 func TestHeaderRoundTrip(t *testing.T) {
@@ -34,6 +35,7 @@ func TestMatch(t *testing.T) {
 		"rank 1 called Broadcast(float32[5], root 1) #4, rank 0 called Broadcast(float32[5], root 1) #3": func(h *collective.Header) { h.Seq++ },
 		"rank 1 called Broadcast(float32[5], root 2) #3":                                                 func(h *collective.Header) { h.Call.Root = 2 },
 		"epoch 1 group 0 to rank 0, which is in job 0000000000000001 epoch 2":                            func(h *collective.Header) { h.Epoch = 1 },
+		"#3 by chain, rank 0 by an engine without plans: use the same Options.Order, engine and kind of": func(h *collective.Header) { h.Call.Method = uint8(schedule.Chain) },
 		"expected part 0 (0 bytes)": func(h *collective.Header) { h.Part, h.Len = 1, 4 },
 	} {
 		theirs := mine

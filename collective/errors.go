@@ -104,6 +104,9 @@ func (e *MismatchError) Error() string {
 		}
 		return fmt.Sprintf("rank %d called %v #%d while rank %d exchanges messages: a group makes no calls until every rank has called Messages.End",
 			caller, call.Call, call.Seq, other)
+	case m.Seq == t.Seq && m.Call.Method != t.Call.Method && m.Call.sameArguments(&t.Call):
+		return fmt.Sprintf("rank %d called %v #%d by %s, rank %d by %s: use the same Options.Order, engine and kind of memory on all ranks",
+			e.Peer, t.Call, t.Seq, t.Call.method(), e.Self, m.Call.method())
 	case m.Seq == t.Seq && m.Call == t.Call:
 		return fmt.Sprintf("rank %d sent part %d (%d bytes) of %v #%d where rank %d expected part %d (%d bytes)",
 			e.Peer, t.Part, t.Len, t.Call, t.Seq, e.Self, m.Part, m.Len)

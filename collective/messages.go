@@ -25,8 +25,11 @@ type Message struct {
 //
 // One goroutine may Send while another is in Next or Recv. Two ranks that send each
 // other more than the transport buffers, and have no such other goroutine, wait for
-// each other. The group makes no calls until every rank has called End. A rank that
-// does gets an error, and so does every other.
+// each other.
+//
+// The group makes no calls until every rank has called End. A call of a rank that
+// exchanges messages returns ErrMessaging and breaks nothing. If a rank makes a call
+// instead of beginning Messages, all ranks get a mismatch, and the group is broken.
 //
 // Errors are those of calls: a *RankError names the rank that failed, also while all
 // ranks wait in Next, and the group is then broken. Errors about arguments, and the

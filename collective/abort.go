@@ -17,7 +17,7 @@ var causes = [...]error{ErrLost, ErrSilent, ErrLeft, ErrLate, ErrMismatch, conte
 
 // PutAbort returns the wire form of the message that cause broke a View: the
 // culprit, the rank that reports it, a code for the cause, and two texts. by is
-// the reporting rank, unless cause is itself a report. Texts are cut to keep
+// the reporting rank, unless cause is itself a report of a rank of the View. Texts are cut to keep
 // the message within MaxAbort bytes.
 func PutAbort(cause *RankError, by int) []byte {
 	code := byte(0)
@@ -29,7 +29,7 @@ func PutAbort(cause *RankError, by int) []byte {
 	}
 	text := cause.Err
 	var reported *ReportedError
-	if errors.As(text, &reported) {
+	if errors.As(text, &reported) && reported.By >= 0 {
 		text, by = reported.Err, reported.By
 	}
 	b := make([]byte, 0, 64)

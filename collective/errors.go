@@ -53,10 +53,7 @@ type RankError struct {
 // Error returns one line: the culprit, what it failed to do, the call, the
 // epoch and the cause.
 func (e *RankError) Error() string {
-	who := fmt.Sprintf("rank %d", e.Rank)
-	if e.Rank < 0 {
-		who = fmt.Sprintf("rank %d of the whole view", e.Whole)
-	}
+	who := rankText(e.Rank, e.Whole)
 	if e.Node != "" {
 		who += " (" + e.Node + ")"
 	}
@@ -79,6 +76,14 @@ func (e *RankError) Error() string {
 		return fmt.Sprintf("%s failed %s: %v", who, during, e.Err)
 	}
 	return fmt.Sprintf("%s failed %s (%s): %v", who, during, e.Phase, e.Err)
+}
+
+// rankText names a rank, or one that is not in the group by its number in the View.
+func rankText(rank, whole int) string {
+	if rank < 0 {
+		return fmt.Sprintf("rank %d of the whole view", whole)
+	}
+	return fmt.Sprintf("rank %d", rank)
 }
 
 // Unwrap returns the cause.
@@ -120,12 +125,15 @@ func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
 // A ReportedError is a cause that another rank found and reported.
 type ReportedError struct {
-	By  int // the rank that reported it
-	Err error
+	By    int // the rank that reported it; -1 if it is not in the group, see Whole
+	Whole int // in a Group of Sub, the View's number of a reporter that is not in the group
+	Err   error
 }
 
 // Error returns the cause and the rank that reported it.
-func (e *ReportedError) Error() string { return fmt.Sprintf("%v (reported by rank %d)", e.Err, e.By) }
+func (e *ReportedError) Error() string {
+	return fmt.Sprintf("%v (reported by %s)", e.Err, rankText(e.By, e.Whole))
+}
 
 // Unwrap returns the cause.
 func (e *ReportedError) Unwrap() error { return e.Err }

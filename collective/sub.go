@@ -144,6 +144,11 @@ func (s *subTransport) Abort(cause *RankError) {
 	case s.outer.parent == nil:
 		c.Rank = c.Whole
 	}
+	if differ, ok := c.Err.(*MismatchError); ok && min(differ.Self, differ.Peer) >= 0 && max(differ.Self, differ.Peer) < len(s.ranks) {
+		d := *differ // other ranks get its text
+		d.Self, d.Peer = s.ranks[d.Self], s.ranks[d.Peer]
+		c.Err = &d
+	}
 	s.t.Abort(&c)
 }
 
@@ -159,22 +164,50 @@ func (s *subTransport) Close() error {
 // outside of it becomes -1, with its name and its number in the View.
 func (s *subTransport) translate(err error) error {
 	var broken *RankError
-	var differ *MismatchError
-	switch {
-	case errors.As(err, &broken):
-		c := *broken
-		c.Rank = slices.Index(s.ranks, broken.Rank)
-		if broken.Rank >= 0 && c.Rank < 0 {
-			c.Node, c.Whole = s.outer.view.Name(broken.Rank), s.outer.whole(broken.Rank)
+	if !errors.As(err, &broken) {
+		return s.cause(err)
+	}
+	c := *broken
+	c.Rank, c.Err = slices.Index(s.ranks, broken.Rank), s.cause(broken.Err)
+	if broken.Rank >= 0 && c.Rank < 0 {
+		c.Node, c.Whole = s.outer.view.Name(broken.Rank), s.outer.whole(broken.Rank)
+	}
+	return &c
+}
+
+// cause converts the ranks of a cause that t has found or received. Text that names
+// ranks, and ranks that are not in this group, keep the numbers of the View.
+func (s *subTransport) cause(err error) error {
+	switch e := err.(type) {
+	case *ReportedError:
+		c := *e
+		c.By, c.Err = slices.Index(s.ranks, e.By), s.cause(e.Err)
+		if e.By >= 0 && c.By < 0 {
+			c.Whole = s.outer.whole(e.By)
 		}
 		return &c
-	case errors.As(err, &differ):
-		c := *differ
-		c.Self, c.Peer = slices.Index(s.ranks, differ.Self), slices.Index(s.ranks, differ.Peer)
-		return &c
+	case *MismatchError:
+		c := *e
+		c.Self, c.Peer = slices.Index(s.ranks, e.Self), slices.Index(s.ranks, e.Peer)
+		if c.Self >= 0 && c.Peer >= 0 {
+			return &c
+		}
+		c.Self, c.Peer = s.outer.whole(e.Self), s.outer.whole(e.Peer)
+		return &wholeError{&c}
+	case *textError:
+		if e.is == ErrMismatch {
+			return &wholeError{e}
+		}
 	}
 	return err
 }
+
+// A wholeError is a cause that names ranks by their numbers in the View, in a group of
+// Sub.
+type wholeError struct{ err error }
+
+func (e *wholeError) Error() string { return e.err.Error() + " (ranks of the whole view)" }
+func (e *wholeError) Unwrap() error { return e.err }
 
 // whole returns the number of a rank in the whole View.
 func (e *HostEngine) whole(rank int) int {

@@ -93,3 +93,61 @@ func TestSubAbortsWithRanksOfTheView(t *testing.T) {
 	require.Equal(t, -1, why.Rank, "the caller's error stays as it was")
 	require.NoError(t, errors.Join(bottom.Close(), transports[0].Close(), transports[1].Close()))
 }
+
+// An error of a group of Sub numbers all ranks as the group does, or says that it does not.
+func TestSubNumbersRanksInOneWay(t *testing.T) {
+	views, transports := Local(5)
+	bottom := OverTransport(views[1], transports[1])
+	sub := func(e Engine, ranks ...int) *HostEngine {
+		v := View{Self: -1}
+		for i, r := range ranks {
+			v.Members = append(v.Members, e.(*HostEngine).view.Members[r])
+			if r == e.(*HostEngine).rank {
+				v.Self = i
+			}
+		}
+		s, err := e.Sub(1, v, ranks)
+		require.NoError(t, err)
+		return s.(*HostEngine)
+	}
+	outer := sub(bottom, 4, 1, 3) // 0, 1 and 2 are its numbers of these
+	inner := sub(outer, 1, 0)
+	differ := func(self, peer int) error {
+		return &MismatchError{Self: self, Peer: peer,
+			Mine: Header{Seq: 7, Call: Call{Kind: KindBarrier}}, Theirs: Header{Seq: 8, Call: Call{Kind: KindBarrier}}}
+	}
+	reported := func(by int, err error) error { return &ReportedError{By: by, Err: err} }
+	arrived, err := GetAbort(PutAbort(&RankError{Rank: 4, Err: differ(4, 1)}, 4), 5)
+	require.NoError(t, err)
+	const same = ": all ranks must make the same calls in the same order"
+	for _, c := range []struct {
+		err          error
+		outer, inner string
+	}{
+		{reported(3, ErrLost), ErrLost.Error() + " (reported by rank 2)", ErrLost.Error() + " (reported by rank 3 of the whole view)"},
+		{reported(0, ErrLost), ErrLost.Error() + " (reported by rank 0 of the whole view)", ErrLost.Error() + " (reported by rank 0 of the whole view)"},
+		{differ(1, 4), "rank 0 called Barrier() #8, rank 1 called Barrier() #7" + same, "rank 1 called Barrier() #8, rank 0 called Barrier() #7" + same},
+		{
+			reported(4, differ(4, 3)), "rank 2 called Barrier() #8, rank 0 called Barrier() #7" + same + " (reported by rank 0)",
+			"rank 3 called Barrier() #8, rank 4 called Barrier() #7" + same + " (ranks of the whole view) (reported by rank 1)",
+		},
+		{
+			arrived.Err, "rank 1 called Barrier() #8, rank 4 called Barrier() #7" + same + " (ranks of the whole view) (reported by rank 0)",
+			"rank 1 called Barrier() #8, rank 4 called Barrier() #7" + same + " (ranks of the whole view) (reported by rank 1)",
+		},
+	} {
+		atOuter := outer.t.(*subTransport).translate(&RankError{Rank: 4, Err: c.err})
+		require.EqualError(t, errors.Unwrap(atOuter), c.outer)
+		atInner := inner.t.(*subTransport).translate(atOuter)
+		require.EqualError(t, errors.Unwrap(atInner), c.inner)
+		require.Equal(t, errors.Is(c.err, ErrMismatch), errors.Is(atInner, ErrMismatch))
+		var again *RankError
+		require.ErrorAs(t, atInner, &again)
+		_, err := GetAbort(PutAbort(again, 0), 5)
+		require.NoError(t, err)
+	}
+
+	outer.Abort(&RankError{Rank: 2, Phase: "mismatch", Err: differ(1, 2)}) // of 1 and 3 of the View
+	require.ErrorContains(t, AbilitiesOf(transports[0]).Err(), "rank 3 called Barrier() #8, rank 1 called Barrier() #7")
+	require.NoError(t, errors.Join(inner.Close(), outer.Close(), bottom.Close()))
+}

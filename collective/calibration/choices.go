@@ -2,6 +2,7 @@ package calibration
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -74,6 +75,10 @@ type field struct {
 	off         bool // 0 is possible, too
 }
 
+// mostSize is the largest size of a call that matters: 1 TiB, or what an int of 32 bits
+// holds.
+const mostSize = min(1<<40, math.MaxInt)
+
 // fields lists the fields of Choices in their order.
 var fields = [...]field{
 	{name: "small", at: func(c *Choices) *int { return &c.Small }, least: 64, most: MostSmall, step: 64},
@@ -81,8 +86,8 @@ var fields = [...]field{
 	{name: "string-least", at: func(c *Choices) *int { return &c.StringLeast }, least: 1, most: 1 << 30, step: 1, off: true},
 	{name: "stream-least", at: func(c *Choices) *int { return &c.StreamLeast }, least: 1, most: 1 << 30, step: 1, off: true},
 	{name: "in-place-step", at: func(c *Choices) *int { return &c.InPlaceStep }, least: 1 << 10, most: 1 << 30, step: 1 << 10},
-	{name: "read-least", at: func(c *Choices) *int { return &c.ReadLeast }, least: 64 << 10, most: 1 << 40, step: 1},
-	{name: "read-most", at: func(c *Choices) *int { return &c.ReadMost }, least: 64 << 10, most: 1 << 40, step: 1, off: true},
+	{name: "read-least", at: func(c *Choices) *int { return &c.ReadLeast }, least: 64 << 10, most: mostSize, step: 1},
+	{name: "read-most", at: func(c *Choices) *int { return &c.ReadMost }, least: 64 << 10, most: mostSize, step: 1, off: true},
 	{name: "read-chunk", at: func(c *Choices) *int { return &c.ReadChunk }, least: 64 << 10, most: 64 << 20, step: 4 << 10},
 	{name: "polls", at: func(c *Choices) *int { return &c.Polls }, least: 1, most: 2000, step: 1},
 	{name: "rounds", at: func(c *Choices) *int { return &c.Rounds }, least: 1, most: 1000, step: 1},
@@ -102,7 +107,7 @@ func (c Choices) Put(words *[Words]uint64) {
 // Get reads what Put has written. It returns an error if a value is impossible.
 func Get(words *[Words]uint64) (c Choices, err error) {
 	for i := range fields {
-		*fields[i].at(&c) = int(words[i])
+		*fields[i].at(&c) = int(min(words[i], math.MaxInt)) // a 64-bit process may have written more
 	}
 	return c, c.Check()
 }

@@ -64,7 +64,7 @@ func TestChoicesRoundTrip(t *testing.T) {
 	for _, ranks := range []int{2, 3, 64} {
 		c := Default(ranks)
 		require.NoError(t, c.Check())
-		c.Yields, c.StringLeast, c.ReadMost = 7, 0, 1<<34
+		c.Yields, c.StringLeast, c.ReadMost = 7, 0, mostSize
 		p, err := Parse("off," + c.String())
 		require.NoError(t, err)
 		require.Equal(t, c, p.Fix(Default(2)))
@@ -75,7 +75,7 @@ func TestChoicesRoundTrip(t *testing.T) {
 		require.Equal(t, c, got)
 		words[1] = 1 << 63
 		_, err = Get(&words)
-		require.ErrorContains(t, err, "chunk must be from 16K to 256K, not -")
+		require.ErrorContains(t, err, "chunk must be from 16K to 256K, not ")
 	}
 }
 

@@ -101,7 +101,7 @@ func parseSize(text string) (int, error) {
 		}
 	}
 	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 || n > 1<<40>>shift {
+	if err != nil || n < 0 || n > mostSize>>shift {
 		return 0, fmt.Errorf("%q is not a size: use bytes, or a number with K, M or G, or off", text)
 	}
 	return n << shift, nil

@@ -14,7 +14,7 @@ func TestLinksWords(t *testing.T) {
 		number := rapid.Float64Range(0, 1e9)
 		l := Links{Near: Cost{number.Draw(t, "a"), number.Draw(t, "b"), number.Draw(t, "c")}, Far: Cost{number.Draw(t, "d"), number.Draw(t, "e"), number.Draw(t, "f")}}
 		for i := range rapid.IntRange(0, MostSamples).Draw(t, "calls") {
-			l.Calls = append(l.Calls, Sample{1 << (10 + i), time.Duration(rapid.IntRange(1, 1e12).Draw(t, "took")), rapid.SampledFrom([]Method{0, Bruck, Ring}).Draw(t, "method")})
+			l.Calls = append(l.Calls, Sample{1 << (10 + i), time.Duration(rapid.Int64Range(1, 1e12).Draw(t, "took")), rapid.SampledFrom([]Method{0, Bruck, Ring}).Draw(t, "method")})
 		}
 		require.NoError(t, l.Check())
 		require.Len(t, l.Words(), LinksWords)

@@ -2,10 +2,12 @@
 // from source: a compiler would first have to compile all that they import.
 //
 //	crosscheck darwin/arm64 windows/amd64
+//	crosscheck -tests=false linux/386
 package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -14,8 +16,10 @@ import (
 )
 
 func main() {
-	for _, target := range os.Args[1:] {
-		if err := check(target); err != nil {
+	tests := flag.Bool("tests", true, "check tests, too")
+	flag.Parse()
+	for _, target := range flag.Args() {
+		if err := check(target, *tests); err != nil {
 			fmt.Fprintf(os.Stderr, "crosscheck %s: %v\n", target, err)
 			os.Exit(1)
 		}
@@ -24,7 +28,7 @@ func main() {
 
 // check loads every package of the module in the working directory as for
 // target, which is GOOS/GOARCH.
-func check(target string) error {
+func check(target string, tests bool) error {
 	system, arch, ok := strings.Cut(target, "/")
 	if !ok {
 		return errors.New("name a target as in darwin/arm64")
@@ -32,7 +36,7 @@ func check(target string) error {
 	loaded, err := packages.Load(&packages.Config{
 		Mode:  packages.LoadAllSyntax,
 		Env:   append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0"),
-		Tests: true,
+		Tests: tests,
 	}, "./...")
 	if err != nil {
 		return err
@@ -40,6 +44,6 @@ func check(target string) error {
 	if n := packages.PrintErrors(loaded); n > 0 {
 		return fmt.Errorf("%d errors", n)
 	}
-	fmt.Printf("crosscheck %s: %d packages and tests\n", target, len(loaded))
+	fmt.Printf("crosscheck %s: %d packages, tests: %v\n", target, len(loaded), tests)
 	return nil
 }

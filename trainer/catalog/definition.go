@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,8 +123,8 @@ const (
 	noteOut = "out"
 )
 
-// largestRow is more elements than any row has.
-const largestRow = 1 << 32
+// largestRow is more elements than any row has, in an int of 32 bits, too.
+const largestRow = min(1<<32, math.MaxInt)
 
 // parseShape reads what formatShape has written. It may come from a damaged file.
 func parseShape(text string) (shape []int, ok bool) {

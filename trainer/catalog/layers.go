@@ -125,7 +125,7 @@ func makeEmbed(a config.Args) (any, error) {
 func makeHashEmbed(a config.Args) (any, error) {
 	r := &reader{Args: a}
 	seed := a.Int("seed")
-	if seed < 0 || seed > math.MaxUint32 {
+	if seed < 0 || int64(seed) > math.MaxUint32 {
 		r.fail("seed", "must be from 0 to %d, not %d", uint32(math.MaxUint32), seed)
 	}
 	return &nn.HashEmbed{

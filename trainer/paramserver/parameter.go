@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/ringtrain/ringtrain/nn"
@@ -37,8 +38,8 @@ type asynchronous struct {
 
 // Limits for what a server accepts.
 const (
-	maxLayout   = 64 << 20 // bytes of an encoded layout
-	maxElements = 1 << 40
+	maxLayout   = 64 << 20                  // bytes of an encoded layout
+	maxElements = min(1<<40, math.MaxInt/2) // so that the end of a parameter fits an int
 )
 
 // layoutOf returns the layout of p for an optimizer with these slots.

@@ -53,20 +53,26 @@ func (l *Launched) Config() (Config, error) {
 		Cluster: "ringtrain-" + l.digest(), Node: l.node(), NodeRank: l.NodeRank,
 		Nodes: l.Nodes, Local: l.Local, LocalSize: l.LocalSize,
 	}
-	if l.Rank > 0 {
-		c.Join = []string{l.Seed}
-		towards, err := AddrTowards(l.Seed)
-		c.Bind = netip.AddrPortFrom(towards, 0)
+	if l.Rank == 0 {
+		var err error
+		c.Bind, err = l.bindAddr()
 		return c, err
 	}
-	var err error
-	c.Bind, err = l.bindAddr()
+	seed := l.Seed
+	towards, err := AddrTowards(seed)
+	if err == nil && towards.IsLoopback() && l.Nodes > 1 { // rank 0 is on this machine, but does not listen there
+		var at netip.AddrPort
+		at, err = l.bindAddr()
+		towards, seed = at.Addr(), at.String()
+	}
+	c.Bind, c.Join = netip.AddrPortFrom(towards, 0), []string{seed}
 	return c, err
 }
 
 // bindAddr returns where rank 0 gossips: at the address of Seed, which must be this
-// machine's. Some launchers give rank 0 a loopback address for its own machine; other
-// machines need another one.
+// machine's. On rank 0's machine that may be a loopback address, because the launcher
+// gives it one, or /etc/hosts has one for the machine's own name. Other machines need
+// another one.
 func (l *Launched) bindAddr() (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(l.Seed)
 	if err != nil {

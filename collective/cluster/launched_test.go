@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"net/netip"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -123,4 +125,29 @@ func TestLaunchedConfig(t *testing.T) {
 	require.Zero(t, first.NodeRank)
 	require.NotEqual(t, first.Cluster, other.Cluster)
 	require.NotEqual(t, first.Bind, other.Bind)
+}
+
+// If rank 0's address is loopback on its machine, other machines need another one. The
+// processes beside rank 0 join there, too, even as those of a second machine.
+func TestLaunchedLoopback(t *testing.T) {
+	own, err := cluster.OwnAddr()
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, host := range []string{"127.0.0.1", "127.0.1.1", "localhost"} {
+		for rank := range 4 {
+			l, err := cluster.FromLauncher(vars{"RANK": strconv.Itoa(rank), "WORLD_SIZE": "4", "LOCAL_RANK": strconv.Itoa(rank % 2),
+				"LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": host, "MASTER_PORT": "7000"}.get)
+			require.NoError(t, err)
+			c, err := l.Config()
+			require.NoError(t, err)
+			require.Equal(t, own, c.Bind.Addr(), "rank %d at %s", rank, host)
+			if rank == 0 {
+				require.Equal(t, netip.AddrPortFrom(own, 7000), c.Bind)
+				require.Empty(t, c.Join)
+			} else {
+				require.Equal(t, []string{netip.AddrPortFrom(own, 7000).String()}, c.Join)
+			}
+		}
+	}
 }

@@ -56,7 +56,8 @@ type Config struct {
 
 	// DataAddrs are the addresses at which others reach this machine for everything
 	// except gossip, best first. nil means that of Bind, then all others of the
-	// machine; or only that of Bind if it is loopback.
+	// machine; or only that of Bind if it is loopback. With one, the process listens only
+	// there; with several, on all addresses of the machine.
 	DataAddrs []netip.Addr
 
 	// MinSize is the minimum number of members with which Regroup continues. It counts
@@ -88,8 +89,9 @@ type Config struct {
 	Streams int
 
 	// Key secures gossip and all messages between workers. Without a key, Bind must be
-	// loopback, or Insecure must be set, which trusts every process that can reach Bind. If
-	// Key is nil, it is read from KeyFile. A launcher passes on KeyFile, never Key.
+	// loopback, and so must DataAddrs, of which there may be only one; or Insecure must be
+	// set, which trusts every process that can reach them. If Key is nil, it is read from
+	// KeyFile. A launcher passes on KeyFile, never Key.
 	Key      *secret.Key
 	KeyFile  string
 	Insecure bool
@@ -178,8 +180,8 @@ func (c *Config) complete() error {
 		}
 		c.Key = &key
 	}
-	if at := c.exposed(); c.Key == nil && !c.Insecure && at.IsValid() {
-		errs = append(errs, fmt.Errorf("%w: any process that can reach %v could join and read the traffic: make a key with ringtrain keygen, or give --insecure (Config.Insecure) on a network that you trust", ErrNoKey, at))
+	if at := c.exposed(); c.Key == nil && !c.Insecure && at != "" {
+		errs = append(errs, fmt.Errorf("%w: any process that can reach %s could join and read the traffic: make a key with ringtrain keygen, or give --insecure (Config.Insecure) on a network that you trust", ErrNoKey, at))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -187,15 +189,17 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// exposed returns an address that we listen on and other machines can reach, or the
-// zero value.
-func (c *Config) exposed() netip.Addr {
+// exposed names an address that we listen on and other machines can reach, or returns "".
+func (c *Config) exposed() string {
 	for _, a := range append([]netip.Addr{c.Bind.Addr()}, c.DataAddrs...) {
 		if !a.IsLoopback() {
-			return a
+			return a.String()
 		}
 	}
-	return netip.Addr{}
+	if len(c.DataAddrs) > 1 { // see dataPlane
+		return "an address of this machine, because several DataAddrs make it listen on all of them,"
+	}
+	return ""
 }
 
 // NodeName returns a name for a launcher: the host's name and six random hex digits,

@@ -74,6 +74,12 @@ func TestNoKey(t *testing.T) {
 		require.Error(t, err, "the address")
 		require.NotErrorIs(t, err, cluster.ErrNoKey)
 	}
+	local := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::1")}
+	_, err = cluster.Join(deadline(t), cluster.Config{DataAddrs: local})
+	require.ErrorIs(t, err, cluster.ErrNoKey, "the data plane would listen on all addresses")
+	n, err := cluster.Join(deadline(t), cluster.Config{DataAddrs: local[:1]})
+	require.NoError(t, err)
+	require.NoError(t, n.Close())
 	_, err = cluster.Join(deadline(t), cluster.Config{KeyFile: filepath.Join(t.TempDir(), "none")})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = cluster.Join(deadline(t), cluster.Config{Key: new(secret.Key)})

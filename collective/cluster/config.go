@@ -27,13 +27,13 @@ const DefaultPort = 7946
 // Config describes this process and how it finds the others. The zero value is a
 // job of one process.
 type Config struct {
-	Cluster string // separates jobs: those with different names ignore each other; "" means "ringtrain"
+	Cluster string // separates jobs: those with different names ignore each other; at most 200 bytes; "" means "ringtrain"
 
 	// Nodes is the number of machines that the job waits for. 0 means this one alone;
 	// then Join is an error unless LocalSize is more than 1.
 	Nodes int
 
-	Node      string // names the launcher of this machine's workers; "" means a random name
+	Node      string // names the launcher of this machine's workers; with "/" and Local, at most 96 bytes; "" means a random name
 	Local     int    // index of this process among its workers
 	LocalSize int    // number of its workers; 0 means 1
 
@@ -156,8 +156,8 @@ func (c *Config) complete() error {
 	if c.Role != collective.Worker && c.Role != collective.Server {
 		errs = append(errs, fmt.Errorf("role %v: a process joins as %v or %v; use Watch to observe a job", c.Role, collective.Worker, collective.Server))
 	}
-	if len(c.Cluster) > 200 || len(c.Node) > 200 {
-		errs = append(errs, errors.New("the names of cluster and node may have at most 200 bytes each"))
+	if len(c.Cluster) > 200 {
+		errs = append(errs, fmt.Errorf("Cluster must have at most 200 bytes, not %d", len(c.Cluster)))
 	}
 	if c.NodeRank < 0 {
 		errs = append(errs, fmt.Errorf("NodeRank must be at least 0, not %d", c.NodeRank))

@@ -14,7 +14,7 @@ type dialect struct {
 	by               string
 	rank, size       string // set together by the launcher, and only by it
 	local, localSize string
-	node, nodes      string   // "" if the launcher does not say
+	node             string   // "" if the launcher does not say
 	sizes            string   // processes of each machine, in Slurm's notation; replaces localSize
 	hosts            string   // machines of the job, in Slurm's notation
 	job              []string // together they name the job
@@ -25,13 +25,13 @@ type dialect struct {
 // an mpirun inside a Slurm job counts as Open MPI.
 func dialects() []dialect {
 	return []dialect{{
-		by: "torchrun", rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localSize: "LOCAL_WORLD_SIZE", node: "GROUP_RANK", nodes: "GROUP_WORLD_SIZE",
+		by: "torchrun", rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localSize: "LOCAL_WORLD_SIZE", node: "GROUP_RANK",
 		job: []string{"TORCHELASTIC_RUN_ID"}, consecutive: "number the ranks machine by machine",
 	}, {
 		by: "Open MPI", rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE", local: "OMPI_COMM_WORLD_LOCAL_RANK", localSize: "OMPI_COMM_WORLD_LOCAL_SIZE",
 		job: []string{"PMIX_NAMESPACE"}, consecutive: "use mpirun --map-by slot",
 	}, {
-		by: "Slurm", rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: "SLURM_LOCALID", sizes: "SLURM_STEP_TASKS_PER_NODE", node: "SLURM_NODEID", nodes: "SLURM_STEP_NUM_NODES",
+		by: "Slurm", rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: "SLURM_LOCALID", sizes: "SLURM_STEP_TASKS_PER_NODE", node: "SLURM_NODEID",
 		hosts: "SLURM_STEP_NODELIST", job: []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}, consecutive: "use srun --distribution=block",
 	}, {
 		by: "MPICH", rank: "PMI_RANK", size: "PMI_SIZE", local: "MPI_LOCALRANKID", localSize: "MPI_LOCALNRANKS",

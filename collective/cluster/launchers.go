@@ -163,17 +163,38 @@ func (d dialect) evenly(env environment, l *Launched) (err error) {
 }
 
 // jobName identifies this job among others on its machines: by the launcher's name
-// for it, and rank 0's address. If neither is set, all processes of the job are
-// children of the launcher on one machine, whose process number identifies it.
+// for it, and rank 0's address. If neither is set, the launcher has started all
+// processes of the job on one machine, and its process number identifies it.
 func (d dialect) jobName(env environment) string {
 	name := ""
 	for _, v := range append(d.job, "MASTER_ADDR", "MASTER_PORT") {
 		name += env(v) + " "
 	}
 	if strings.TrimSpace(name) == "" {
-		return strconv.Itoa(os.Getppid())
+		return strconv.Itoa(d.launcher(env))
 	}
 	return name
+}
+
+// launcher returns the process number of the launcher: the first ancestor without this
+// process's rank. A script that the launcher runs for each rank has it, too.
+func (d dialect) launcher(env environment) int {
+	pid := os.Getppid()
+	for pid > 1 && d.sameRank(env, environmentOf(pid)) {
+		pid = parentOf(pid)
+	}
+	return pid
+}
+
+// sameRank reports whether two processes have the same place. All variables count: if a
+// rank of one job starts another job, the launcher of that may have inherited some.
+func (d dialect) sameRank(a, b environment) bool {
+	for _, v := range []string{d.rank, d.size, d.local, d.localSize} {
+		if v != "" && a(v) != b(v) {
+			return false
+		}
+	}
+	return true
 }
 
 // seed returns rank 0's gossip address.

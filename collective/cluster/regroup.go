@@ -32,8 +32,11 @@ func (n *Node) Regroup(ctx context.Context, broken *collective.Group) (*collecti
 			return nil, err
 		}
 		g, err := n.connect(ctx, view)
-		if err == nil || ctx.Err() != nil || errors.Is(err, collective.ErrClosed) {
+		if err == nil || ctx.Err() != nil {
 			return g, err
+		}
+		if _, err := n.newest(); err != nil { // err of connect does not tell: another member may have closed
+			return nil, err
 		}
 		n.config.Log.Warn("cannot connect to all members of the view; trying without the lost one", "epoch", view.Epoch, "error", err)
 		lost = lostMembers(view, err)

@@ -129,6 +129,8 @@ func blame(ctx context.Context, v collective.View, rank int, err error) *collect
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return &collective.RankError{Rank: v.Self, Node: v.Name(v.Self), Epoch: v.Epoch, Phase: "cancelled", Err: context.Cause(ctx)}
+	case errors.Is(err, collective.ErrClosed): // the Connector, not that rank
+		return &collective.RankError{Rank: v.Self, Node: v.Name(v.Self), Epoch: v.Epoch, Phase: "cancelled", Err: err}
 	case outOfDescriptors(err):
 		rank, err = v.Self, fmt.Errorf("it has too few file descriptors for its connections; raise the limit (ulimit -n): %w", err)
 	}

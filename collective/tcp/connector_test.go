@@ -113,3 +113,13 @@ func TestNoDescriptors(t *testing.T) {
 	require.ErrorIs(t, err, collective.ErrNotConnected)
 	require.Equal(t, 1, blame(t.Context(), manyMembers(2), 1, err).Rank)
 }
+
+// A process that closes while it connects blames itself, not the rank that it waited for.
+func TestClosedWhileConnecting(t *testing.T) {
+	c := NewConnector(Identity{Name: "n/0", Nonce: 100})
+	c.Close()
+	_, err := c.await(t.Context(), Purpose{Rank: 1})
+	err = blame(t.Context(), manyMembers(2), 1, err)
+	require.ErrorIs(t, err, collective.ErrClosed)
+	require.EqualError(t, err, "rank 0 (n/0) cancelled in epoch 2: closed")
+}

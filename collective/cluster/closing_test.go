@@ -1,0 +1,59 @@
+package cluster_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+)
+
+// dialled gets a message for each connection to m/1 that a log reports.
+type dialled chan struct{}
+
+func (d dialled) Write(line []byte) (int, error) {
+	if text := string(line); strings.Contains(text, "msg=connected") && strings.Contains(text, "name=m/1") {
+		d <- struct{}{}
+	}
+	return len(line), nil
+}
+
+// A member that closes while the others regroup ends its own Regroup. The others continue
+// without it.
+func TestCloseDuringRegroup(t *testing.T) {
+	reached := make(dialled, 10)
+	nodes := start(t, cluster.Config{Cluster: t.Name(), Node: "m", Log: slog.New(slog.NewTextHandler(reached, nil))}, 3)
+	gs := groups(t, nodes)
+	<-reached // m/2 is the only member that dials m/1
+
+	type result struct {
+		g   *collective.Group
+		err error
+	}
+	results := [3]chan result{}
+	again := func(i int) {
+		results[i] = make(chan result, 1)
+		go func() {
+			g, err := nodes[i].Regroup(deadline(t), gs[i])
+			results[i] <- result{g, err}
+		}()
+	}
+	again(1)
+	again(2)
+	<-reached // and now both wait for m/0
+	require.NoError(t, nodes[2].Close())
+	last := <-results[2]
+	require.ErrorIs(t, last.err, collective.ErrClosed)
+	again(0)
+	var left []*collective.Group
+	for i := range 2 {
+		r := <-results[i]
+		require.NoError(t, r.err)
+		left = append(left, r.g)
+	}
+	collectivetest.Run(t, left, sumIs(t, 2))
+}

@@ -27,15 +27,14 @@ func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 	for i := range calls {
 		commands = append(commands, e.seat.commands(&calls[i])...)
 	}
-	if len(commands) == 0 {
-		return nil
-	}
-	err := e.queue.run(ctx, func() error { return e.queue.submit(ctx, e.config.Stream, commands) })
-	if err == nil {
-		err = e.queue.finish(ctx)
-	}
-	if err != nil {
-		return err
+	if len(commands) > 0 { // a rank of an AllToAllV may have none, and others some
+		err := e.queue.run(ctx, func() error { return e.queue.submit(ctx, e.config.Stream, commands) })
+		if err == nil {
+			err = e.queue.finish(ctx)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return e.below.meet(ctx, calls)
 }

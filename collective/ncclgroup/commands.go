@@ -47,7 +47,7 @@ func (p seat) failed(err error) *collective.RankError {
 }
 
 // commands returns the NCCL calls, in one NCCL group, that carry out a call on device
-// vectors. There are none if the call moves nothing.
+// vectors. There are none if the call moves nothing on this rank.
 func (p seat) commands(s *started) []nccl.Command {
 	c := &s.Header.Call
 	b := builder{kind: dataTypes[c.DType], op: redOps[c.Op], width: c.DType.Size(), dst: at(s.Dst), src: at(s.Src)}
@@ -131,7 +131,8 @@ type builder struct {
 	commands []nccl.Command
 }
 
-// add adds a command, unless it moves nothing. Then it moves nothing on any rank.
+// add adds a command, unless it moves nothing. Then its counterparts on other ranks move
+// nothing either, and are left out there, too.
 func (b *builder) add(k nccl.Kind, peer int, send, recv address, n int) {
 	if n == 0 {
 		return

@@ -54,6 +54,15 @@ func turned(size, rank, n int) []int {
 	return counts
 }
 
+// amongFirst returns the elements that all ranks except the last exchange. The last has
+// none.
+func amongFirst(size, rank, n int) int {
+	if rank == size-1 {
+		return 0
+	}
+	return (size - 1) * n
+}
+
 var operations = []operation{
 	{name: "AllReduce", dst: once, src: once, reduces: true, same: true,
 		call: func(ctx context.Context, g *collective.Group, v, _ collective.Vector, op collective.Op) error {
@@ -142,6 +151,21 @@ var operations = []operation{
 					lo += n
 				}
 				out = append(out, t.operand(size, r)[lo:lo+turned(size, r, t.n)[rank]]...)
+			}
+			return out
+		}},
+	{name: "AllToAllV without the last rank", dst: amongFirst, src: amongFirst,
+		call: func(ctx context.Context, g *collective.Group, dst, src collective.Vector, _ collective.Op) error {
+			counts := make([]int, g.Size())
+			for r := range g.Size() - 1 {
+				counts[r] = src.Len() / (g.Size() - 1)
+			}
+			return g.AllToAllV(ctx, dst, src, counts, counts)
+		},
+		want: func(t trial, size, rank int) []float64 {
+			out := []float64{}
+			for r := 0; r < size-1 && rank < size-1; r++ {
+				out = append(out, t.operand(size, r)[rank*t.n:(rank+1)*t.n]...)
 			}
 			return out
 		}},

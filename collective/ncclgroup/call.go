@@ -41,9 +41,10 @@ func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 
 // Queue puts a call on device vectors on Config.Stream, for NCCL, and waits neither for
 // the device nor for other ranks. It can be captured, after an earlier call has made the
-// connections that it needs. Every rank queues the same calls, in the same order among
-// its Group's calls and its graph launches, and while none of these is in progress;
-// nothing checks that. dst and src belong to the stream until the call is done there.
+// connections that it needs; in a Sub, that is a call of all ranks. Every rank queues the
+// same calls, in the same order among its Group's calls and its graph launches, and while
+// none of these is in progress; nothing checks that. dst and src belong to the stream
+// until the call is done there.
 // ErrUnsupported means that NCCL is not used, or cannot do the call; make it through the
 // Group instead.
 func (e *Engine) Queue(ctx context.Context, c collective.Call, dst, src collective.Vector) error {
@@ -76,7 +77,7 @@ func (e *Engine) queueOn(ctx context.Context, s cuda.Stream, c collective.Call, 
 	case e.way(calls) != byNCCL || !e.Reaches(dst) || !e.Reaches(src):
 		return fmt.Errorf("ncclgroup: queueing %v: %w", c, collective.ErrUnsupported)
 	case !e.link.handle.there():
-		return fmt.Errorf("ncclgroup: queueing %v: %w: the Group must make a call first", c, collective.ErrUnsupported)
+		return fmt.Errorf("ncclgroup: queueing %v: %w: all ranks of the Group must make a call on device vectors first", c, collective.ErrUnsupported)
 	}
 	commands := e.seat.commands(&calls[0])
 	if len(commands) == 0 {

@@ -25,6 +25,8 @@
 //   - reductions under collective.RingOrder, because NCCL folds in orders of its own
 //   - means of integers, which are exact here
 //   - calls with one vector in host memory
+//   - Send, Recv and SendRecv in a Sub, until NCCL has carried out a call of all its ranks,
+//     which connects them
 //
 // All ranks must choose the same way: a vector in device memory on one rank must be in
 // device memory on all.

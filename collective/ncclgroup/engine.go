@@ -136,7 +136,11 @@ func (e *Engine) carryOut(ctx context.Context, calls []started) error {
 	if e.link.over() {
 		return errBroken
 	}
-	switch e.way(calls) {
+	way := e.way(calls)
+	if way == byNCCL && calls[0].kind() == collective.KindSend && !e.link.handle.there() {
+		way = inStages // all ranks of a Sub must connect, and only two make this call
+	}
+	switch way {
 	case onHost:
 		return e.below.carryOut(ctx, calls)
 	case byNCCL:

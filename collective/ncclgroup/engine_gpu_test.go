@@ -208,6 +208,34 @@ func TestSub(t *testing.T) {
 	})
 }
 
+// The first call in a Sub may be one that only two of its ranks make. It is staged. NCCL
+// carries out those after a call of all ranks.
+func TestSendInSub(t *testing.T) {
+	counts := make([]tally, 3)
+	all := faultyRanks(t, len(counts), Must, anyOrder, func(r int, g hardware) hardware { return counts[r].on(g) })
+	run(t, all, func(ctx context.Context, r *rank) {
+		sub, err := r.Sub(ctx, 0, r.Rank())
+		if !assert.NoError(t, err) {
+			return
+		}
+		send := func() {
+			v, err := put(r.workplace, []int64{int64(r.Rank()), 5})
+			assert.NoError(t, err)
+			assert.NoError(t, fromFirstToLast(ctx, sub, v, v, 0))
+			got, err := get[int64](r.workplace, v)
+			assert.NoError(t, err)
+			assert.Equal(t, []int64{int64(r.Rank() % 2), 5}, got)
+		}
+		send()
+		assert.Zero(t, counts[r.Rank()].calls.Load())
+		reduce[int64](t, ctx, &rank{r.workplace, sub, r.engine}, collective.Sum, 10)
+		assert.EqualValues(t, 1, counts[r.Rank()].calls.Load())
+		send()
+		assert.EqualValues(t, 2-r.Rank()%2, counts[r.Rank()].calls.Load())
+		assert.NoError(t, sub.Close())
+	})
+}
+
 // The stream executes a queued call once, and a captured call at every launch of the
 // graph.
 func TestQueue(t *testing.T) {

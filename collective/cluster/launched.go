@@ -58,14 +58,14 @@ func (l *Launched) Config() (Config, error) {
 		c.Bind, err = l.bindAddr()
 		return c, err
 	}
-	seed := l.Seed
-	towards, err := AddrTowards(seed)
-	if err == nil && towards.IsLoopback() && l.Nodes > 1 { // rank 0 is on this machine, but does not listen there
+	c.Join = []string{l.Seed}
+	towards, err := AddrTowards(l.Seed)
+	if err == nil && towards.IsLoopback() && l.Nodes > 1 { // rank 0 is on this machine, and listens there only if it is told to
 		var at netip.AddrPort
 		at, err = l.bindAddr()
-		towards, seed = at.Addr(), at.String()
+		towards, c.Join = at.Addr(), []string{at.String(), l.Seed}
 	}
-	c.Bind, c.Join = netip.AddrPortFrom(towards, 0), []string{seed}
+	c.Bind = netip.AddrPortFrom(towards, 0)
 	return c, err
 }
 

@@ -45,6 +45,7 @@ func TestSize(t *testing.T, make Maker, size int) {
 		t.Run("pieces", func(t *testing.T) { testPieces(t, groups) })
 		t.Run("Gather", func(t *testing.T) { testGather(t, groups) })
 		t.Run("AllToAll", func(t *testing.T) { testAllToAll(t, groups) })
+		t.Run("Blocks", func(t *testing.T) { testBlocks(t, groups) })
 		t.Run("Send", func(t *testing.T) { testSend(t, groups) })
 		t.Run("Sub", func(t *testing.T) { testSub(t, groups) })
 		t.Run("asynchronous", func(t *testing.T) { testAsync(t, groups) })

@@ -165,6 +165,39 @@ func testAllToAll(t *testing.T, groups []*collective.Group) {
 	}
 }
 
+// testBlocks exchanges blocks of matrices whose rows have a cache line each: messages that
+// are longer than a transport may buffer, in very many vectors.
+func testBlocks(t *testing.T, groups []*collective.Group) {
+	const rows, width = 5000, 16
+	size := len(groups)
+	Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		src, dst := Operands[float32](g.Rank(), rows*size*width), make([]float32, rows*size*width)
+		w, err := collective.NewAllToAllW(g, collective.Float32, blocks(dst, size, width), blocks(src, size, width))
+		if !assert.NoError(t, err) || !assert.NoError(t, w.Call(ctx)) {
+			return
+		}
+		want := make([]float32, len(dst))
+		for r := range size {
+			theirs := Operands[float32](r, len(dst))
+			for row := range rows {
+				copy(want[(row*size+r)*width:], theirs[(row*size+g.Rank())*width:][:width])
+			}
+		}
+		checkSame(t, g, want, dst, "blocks")
+	})
+}
+
+// blocks returns, for each rank, the rows of its block of a matrix. The blocks lie side by
+// side.
+func blocks(matrix []float32, size, width int) [][]collective.Vector {
+	all := make([][]collective.Vector, size)
+	for at := 0; at < len(matrix); at += width {
+		r := at / width % size
+		all[r] = append(all[r], collective.Of(matrix[at:at+width]))
+	}
+	return all
+}
+
 // cut returns the vectors of an AllToAllW for the pieces of an AllToAllV. Each piece is cut
 // into as many vectors.
 func cut(s []int64, counts []int, vectors int) [][]collective.Vector {

@@ -123,7 +123,8 @@ func (t *Transport) read(peer int, parts [][]byte) error {
 			m := copy(p, l.at(l.consumed, int(min(have, uint64(l.burst())))))
 			p, n = p[m:], n+m
 			l.consumed += uint64(m)
-			if len(p) > 0 {
+			// The sender must get room again however short the parts are.
+			if len(p) > 0 || l.consumed-atomic.LoadUint64(l.tail) >= uint64(l.burst()) {
 				t.release(peer)
 			}
 		}

@@ -27,28 +27,39 @@ func (t *Transport) calibrate(ctx context.Context, o *Options) error {
 	t.adopt(c)
 	report := calibration.Report{Choices: c, Source: from}
 	if s != noSearch {
-		if report, err = t.search(ctx, s); err != nil {
+		if report, err = t.choose(ctx, o, s); err != nil {
 			return err
 		}
-		if t.self == 0 {
-			if report.Lasting && len(o.Calibration.Fixed) == 0 {
-				t.keep(o, calibration.Kept{Choices: report.Choices, Done: report.Done})
-			}
-			t.mem.choose(o.Calibration.Fix(report.Choices), calibration.FromTrials, noSearch)
-		}
-		m := meter{t: t}
-		if err := m.barrier(); err != nil {
-			return err
-		}
-		if report.Choices, _, _, err = t.mem.chosen(); err != nil {
-			return err
-		}
-		t.adopt(report.Choices)
 	}
 	if report.Ranks = len(t.ranks); o.Calibrated != nil {
 		o.Calibrated(report)
 	}
 	return nil
+}
+
+// choose makes the choices by a search. They are those of all ranks of the host when it
+// returns, and rank 0 has saved them.
+func (t *Transport) choose(ctx context.Context, o *Options, s search) (calibration.Report, error) {
+	defer collective.AbortOnCancel(ctx, t, t.view.Self)()
+	report, err := t.search(s)
+	if err != nil {
+		return report, err
+	}
+	if t.self == 0 {
+		if report.Lasting && len(o.Calibration.Fixed) == 0 {
+			t.keep(o, calibration.Kept{Choices: report.Choices, Done: report.Done})
+		}
+		t.mem.choose(o.Calibration.Fix(report.Choices), calibration.FromTrials, noSearch)
+	}
+	m := meter{t: t}
+	if err := m.barrier(); err != nil {
+		return report, err
+	}
+	if report.Choices, _, _, err = t.mem.chosen(); err != nil {
+		return report, err
+	}
+	t.adopt(report.Choices)
+	return report, nil
 }
 
 // keep saves choices for other jobs. A host without a place for them measures again.
@@ -59,8 +70,7 @@ func (t *Transport) keep(o *Options, k calibration.Kept) {
 }
 
 // search makes trial calls.
-func (t *Transport) search(ctx context.Context, s search) (calibration.Report, error) {
-	defer collective.AbortOnCancel(ctx, t, t.view.Self)()
+func (t *Transport) search(s search) (calibration.Report, error) {
 	m := &meter{t: t, began: time.Now()}
 	defer m.free()
 	setting := calibration.Setting{Start: t.choices, Reads: t.reads, Strings: cpu.X86.HasERMS, Refine: s == fullSearch}

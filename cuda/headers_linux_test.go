@@ -93,6 +93,23 @@ func TestHeadersTruncated(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// make gpu builds nothing if there is no header. eval of a command that fails succeeds.
+func TestMakeWithoutHeaders(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("there is no make")
+	}
+	makefile, err := filepath.Abs("../Makefile")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(dir+"/scripts", 0o755))
+	for _, rc := range []string{"0", "1"} {
+		require.NoError(t, os.WriteFile(dir+"/scripts/cuda-headers.sh", []byte("#!/bin/sh\nexit "+rc+"\n"), 0o755))
+		out, err := exec.Command("make", "-C", dir, "-f", makefile, "gpu", "GO=echo go").CombinedOutput()
+		require.Equal(t, rc == "0", err == nil, "%s", out)
+		require.Equal(t, rc == "0", strings.Contains(string(out), "\ngo build "), "%s", out)
+	}
+}
+
 func TestHeadersUsage(t *testing.T) {
 	for _, args := range [][]string{{"--nosuch"}, {"--version"}, {"--version", "10"}, {"--dir"}} {
 		code, stdout, stderr := headers(t, nil, args...)

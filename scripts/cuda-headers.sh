@@ -3,7 +3,7 @@
 # toolkit on this machine. Without one it fetches the header from the Python package
 # of CUDA's runtime into a cache directory. A build needs no CUDA libraries.
 #
-#   eval "$(scripts/cuda-headers.sh --env)"
+#   v="$(scripts/cuda-headers.sh --env)" && eval "$v"
 #   go build -tags gpu ./cmd/ringtrain
 #
 #   --env           print variables to export, not the directory

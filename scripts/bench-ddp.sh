@@ -61,7 +61,8 @@ programs=(ringtrain)
 
 run_ringtrain() {
 	"${limit[@]}" "$work/ringtrain" train examples/mnist.cfg --workers "$1" --steps "$steps" --device cpu \
-		--data "mnist:$work/digits" --evaluation.frequency 0 --json | grep '"event":"result"'
+		--data "mnist:$work/digits" --evaluation.frequency 0 --json >"$work/events" # no pipe, which would hide the exit code of a timeout
+	grep '"event":"result"' "$work/events"
 }
 run_ringtrain-openblas() { RINGTRAIN_OPENBLAS=system run_ringtrain "$1"; }
 run_pypi() { "${limit[@]}" "$pypi" -W ignore scripts/peers/ddp/ddp.py "$work/digits" "$1" "$steps"; }

@@ -77,7 +77,8 @@ run_ringtrain() {
 	# The notebooks sum the gradients of the workers.
 	[[ $1 == *-async ]] || sum=(--reduce sum)
 	"${limit[@]}" "$work/ringtrain" train "$config" --strategy "ps-${1#*-}" "${sum[@]}" --workers "$workers" --steps "$steps" \
-		--device cpu --data "mnist:$work/digits" --seed "$round" --evaluation.frequency "$every" --json | grep -E '"event":"(eval|result)"'
+		--device cpu --data "mnist:$work/digits" --seed "$round" --evaluation.frequency "$every" --json >"$work/events" # no pipe, which would hide the exit code of a timeout
+	grep -E '"event":"(eval|result)"' "$work/events"
 }
 # Ray keeps a token in HOME, and sockets and logs in a directory of RAY_TMPDIR.
 run_ray() { HOME=$work RAY_TMPDIR=$work/tmp "${limit[@]}" "$python" -W ignore scripts/peers/ray/parameter_server.py "${1%-*}" "${1#*-}" "$work/digits" "$workers" "$steps" "${curve[@]}"; }

@@ -17,12 +17,12 @@ func addSaving(flags *pflag.FlagSet, f *job.Saving) {
 	flags.StringVar(&f.Init, "init", "", "start from the weights in `FILE`, or in the --out of another training, instead of random ones; only the machine of rank 0 needs it (--resume wins)")
 	flags.IntVar(&f.Every, "checkpoint-every", 0, "write a checkpoint every `N` steps (default only at the end and when stopped)")
 	flags.IntVar(&f.Keep, "keep", 3, "keep the newest `N` checkpoints; 0 keeps all")
-	flags.BoolVar(&f.Force, "force", false, forceUsage)
+	flags.BoolVar(&f.Force, "force", false, "take over --out and --server-dir"+forceFrom)
 	flags.BoolVar(&f.Require, "require-checkpoint", false, "fail as soon as a checkpoint cannot be written (default warn and continue; the last one is always required)")
 }
 
-// forceUsage is the usage of --force.
-const forceUsage = "take over --out from a job on another machine that no longer runs; never from a process that is alive on this machine"
+// forceFrom is the end of the usage of --force.
+const forceFrom = " from a job on another machine that no longer runs; never from a process that is alive on this machine"
 
 // checkSaving refuses values that cannot be meant, such as an unset variable of a script.
 func checkSaving(given func(string) bool, f *job.Saving) error {

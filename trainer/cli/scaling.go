@@ -102,7 +102,7 @@ func (f *scalingFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
 		flags.BoolVar(&f.Published, "published", false, "also show figures of other programs, from the README of spacy_ray_collective (2021), in a separate table and in the plots")
 		flags.StringVar(&f.Out, "out", "", "write table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability (.png and .svg) to `DIR`")
-		flags.BoolVar(&f.Force, "force", false, forceUsage)
+		flags.BoolVar(&f.Force, "force", false, "take over --out"+forceFrom)
 	})
 }
 

@@ -189,6 +189,20 @@ func TestServerDirRefused(t *testing.T) {
 	require.ErrorContains(t, err, s.ServerDir)
 	require.ErrorContains(t, err, "job other")
 
+	// What the error about a lock of another machine advises is possible without --out.
+	f := s.spec()
+	f.Gradients.ServerDir = t.TempDir()
+	elsewhere := launch.Self()
+	elsewhere.Host += "2"
+	writeLock(t, f.Gradients.ServerDir, elsewhere)
+	_, _, err = claimServerDir(&f)
+	require.ErrorContains(t, err, "add --force")
+	f.Saving.Force = true
+	require.NoError(t, f.Check())
+	_, release, err := claimServerDir(&f)
+	require.NoError(t, err)
+	release()
+
 	for want, change := range map[string]func(*Spec){
 		"--server-dir needs server processes that":  func(f *Spec) { f.Gradients.Servers = Colocated },
 		"--max-restarts must be at least 0, not -1": func(f *Spec) { f.Gradients.Restarts = -1 },

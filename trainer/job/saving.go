@@ -22,7 +22,7 @@ type Saving struct {
 	Init     string // file of weights to start from, or directory that has one; "" for random weights
 	Every    int    // steps between checkpoints; 0 for one at the end
 	Keep     int    // number of checkpoints to keep, the newest; 0 for all
-	Force    bool   // take over the lock of a job on another machine that no longer runs
+	Force    bool   // take over the locks of a job on another machine that no longer runs, also that of Gradients.ServerDir
 	Require  bool   // fail as soon as a checkpoint cannot be written
 }
 
@@ -36,8 +36,6 @@ func (f *Saving) check() error {
 		return fmt.Errorf("--keep must be at least 1, or 0 for all, not %d", f.Keep)
 	case !out && (f.Every > 0 || f.Fallback != "" || f.Require):
 		return errors.New("--checkpoint-every, --keep, --out-fallback and --require-checkpoint need --out: say where checkpoints go")
-	case !out && f.Force:
-		return errors.New("--force needs --out: say which directory to take")
 	case f.Fallback != "" && filepath.Clean(f.Fallback) == filepath.Clean(cmp.Or(f.Dir, f.Resume)):
 		return errors.New("--out-fallback is the directory of --out: use another one, preferably on another disk")
 	}

@@ -198,7 +198,6 @@ func TestSavingDirs(t *testing.T) {
 		"need --out: say where":          {Require: true},
 		"need --out: say where checkpoi": {Fallback: "b"},
 		"--out-fallback is the directo":  {Resume: "a", Fallback: "a/."},
-		"--force needs --out":            {Force: true},
 	} {
 		if err := s.check(); want == "" {
 			require.NoError(t, err)

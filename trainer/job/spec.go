@@ -105,11 +105,19 @@ func (f *Spec) Check() error {
 		}
 	}
 	for _, check := range []func() error{
-		f.checkStrategy, f.checkServers, func() error { return checkRestarts(f) }, func() error { return checkUntil(f) }, f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
+		f.checkStrategy, f.checkServers, func() error { return checkRestarts(f) }, func() error { return checkUntil(f) }, f.Saving.check, func() error { return checkForce(f) }, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
 	} {
 		if err := check(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkForce reports a Saving.Force without any directory to take.
+func checkForce(f *Spec) error {
+	if f.Saving.Force && f.Saving.Dir == "" && f.Saving.Resume == "" && f.Gradients.ServerDir == "" {
+		return errors.New("--force needs --out or --server-dir: say which directory to take")
 	}
 	return nil
 }

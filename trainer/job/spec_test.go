@@ -26,7 +26,7 @@ func TestSpecCheck(t *testing.T) {
 		"--checkpoint-every must be at least 1":            func(f *Spec) { f.Saving.Dir, f.Saving.Every = "a", -1 },
 		"need --out: say where checkpoints go":             func(f *Spec) { f.Saving.Every = 5 },
 		"--keep must be at least 1, or 0 for all":          func(f *Spec) { f.Saving.Keep = -1 },
-		"--force needs --out":                              func(f *Spec) { f.Saving.Force = true },
+		"--force needs --out or --server-dir":              func(f *Spec) { f.Saving.Force = true },
 		"--max-restarts starts killed servers":             func(f *Spec) { f.Gradients.Restarts = 1 },
 		"--out-fallback is the directory of --out":         func(f *Spec) { f.Saving.Dir, f.Saving.Fallback = "a", "./a" },
 		"--resume cannot be combined with --fa":            func(f *Spec) { f.Saving.Resume, f.Gradients.Faithful = "a", true },

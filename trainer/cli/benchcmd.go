@@ -68,8 +68,8 @@ machine looks like several. Traffic is encrypted with a temporary key or the key
 second unless -n is given.
 
 Ranks that share memory choose by trial calls how they move data; a line says what they
-chose. RINGTRAIN_CALIBRATION=off does without trials, refine measures for longer, and
-chunk=64K, read-most=off and so on fix single choices.
+chose. Set RINGTRAIN_CALIBRATION to off to skip the trials, to refine to measure longer, or
+to values such as chunk=64K,read-most=off to fix single choices.
 
 With --device cuda the vectors are in GPU memory, and NCCL runs the operations that it
 supports. With --nccl off or --order ring, vectors are copied through pinned host memory.

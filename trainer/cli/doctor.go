@@ -54,7 +54,7 @@ func multiplier(ctx context.Context) (products, []query.Check) {
 		p.Instructions = ours.Instructions()
 	}
 	if err := backend.Sync(ctx); err != nil {
-		return p, []query.Check{{Name: "OpenBLAS", Detail: err.Error(), Do: "trainings will not start before that"}}
+		return p, []query.Check{{Name: "OpenBLAS", Detail: err.Error(), Do: "training cannot start until this is fixed"}}
 	}
 	return p, nil
 }

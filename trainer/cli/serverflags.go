@@ -17,7 +17,7 @@ func addServers(flags *pflag.FlagSet, g *job.Gradients) {
 	flags.IntVar(&a.Quorum, "quorum", 0, "with ps-sync, ps-async and ps-peers, update as soon as `K` gradients have come (default with ps-sync: those of all workers; with ps-peers: as many as there are workers; with ps-async: 1)")
 	flags.DurationVar(&a.Timeout, "straggler-timeout", 0, "with ps-sync and ps-async --quorum, wait at most `TIME` after the first gradient of an update, such as 200ms, and continue with those that have come")
 	flags.StringVar(&a.MaxStaleness, "max-staleness", "", "with ps-async, gradients that were computed on weights from more than `K` updates ago are late (default no limit)")
-	flags.StringVar(&a.Stale, "stale", "", "with ps-async, drop late gradients, or damp their updates by 1/(1+staleness), `HOW` (default drop); damp alone applies to all that are not computed on the newest weights")
+	flags.StringVar(&a.Stale, "stale", "", "with ps-async, treat late gradients by `HOW`: drop, or damp (scale the update by 1/(1+staleness)); without --max-staleness, damp applies to every gradient not computed on the newest weights (default drop)")
 }
 
 // checkAsynchrony reports values that stand for a flag that is not given.

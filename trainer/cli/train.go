@@ -110,7 +110,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	addProducts(cmd, &f.Products)
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
 		flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object per line, instead of the table")
-		flags.StringVar(&f.style, "log-style", "table", "show evaluations as a `table`, in the lines of a notebook, thinc or ray, or as the table of spacy (see docs/train.md)")
+		flags.StringVar(&f.style, "log-style", "table", "show evaluations in this `STYLE`: table, thinc or ray (the lines of the notebooks), or spacy (spaCy's table)")
 		flags.StringVar(&f.Watch.Trace, "trace", "", "write a Chrome trace of each rank (trace-RANK.json) to `DIR`; ui.perfetto.dev shows it")
 		flags.StringVar(&f.Watch.Metrics, "metrics", "", "serve Prometheus metrics of the first worker at `ADDRESS:PORT`, of the second at the next port, and so on")
 		flags.StringVar(&f.Watch.LogLevel, "log-level", "error", "log messages of at least this `LEVEL` to stderr: debug, info, warn or error")

@@ -54,7 +54,7 @@ func (t *Table) Fit(column int, rows []int32) (Column, error) {
 	if c.Indicator = n < len(rows); n == 0 {
 		return c, nil
 	}
-	mean, deviation, err := t.moments(column, rows)
+	mean, deviation, _, err := t.moments(column, rows)
 	if deviation == 0 {
 		deviation = 1
 	}
@@ -74,18 +74,21 @@ func (t *Table) known(column int, rows []int32) int {
 }
 
 // moments returns the mean and the deviation of the numbers in a column, which has at
-// least one in these rows.
-func (t *Table) moments(column int, rows []int32) (mean, deviation float64, err error) {
+// least one in these rows. equal means that all are the mean. The sums cannot tell: the
+// mean of ten times 0.1 is less than 0.1, and squares of small differences are 0.
+func (t *Table) moments(column int, rows []int32) (mean, deviation float64, equal bool, err error) {
 	sum, squares, n := 0., 0., float64(t.known(column, rows))
-	if err := t.each(column, rows, func(v float64) { sum += v }); err != nil {
-		return 0, 0, err
+	least, most := math.Inf(1), math.Inf(-1)
+	err = t.each(column, rows, func(v float64) { sum, least, most = sum+v, min(least, v), max(most, v) })
+	if err != nil || least == most {
+		return least, 0, true, err
 	}
 	mean = sum / n
 	_ = t.each(column, rows, func(v float64) { squares += mul(v-mean, v-mean) }) // has just succeeded
 	if deviation = math.Sqrt(squares / n); math.IsInf(deviation, 0) || math.IsNaN(deviation) {
-		return 0, 0, t.Errorf(int(rows[0]), column, "the numbers of the column are too large to compute their deviation; scale them down")
+		return 0, 0, false, t.Errorf(int(rows[0]), column, "the numbers of the column are too large to compute their deviation; scale them down")
 	}
-	return mean, deviation, nil
+	return mean, deviation, false, nil
 }
 
 // each calls do with each number of a column of numbers.

@@ -159,6 +159,24 @@ func TestColumns(t *testing.T) {
 	require.Equal(t, x[:8], y, "columns in another order")
 }
 
+// The sum of equal numbers, divided by how many there are, may be another number.
+func TestConstantColumns(t *testing.T) {
+	for cell, want := range map[string]float64{"0.1": .1, "-0.3": -.3, "1.7e308": 1.7e308, "5e-324": 5e-324} {
+		table := parseTable(t, "a\n"+strings.Repeat(cell+"\n", 10)+"1\n")
+		columns := fitted(t, table, Range(nil, 0, 10))
+		require.Equal(t, []Column{{Name: "a", Mean: want, Deviation: 1}}, columns)
+		x, err := table.Encode(columns, []int32{9})
+		require.NoError(t, err)
+		require.Equal(t, []float32{0}, x)
+		_, _, err = table.Moments(0, Range(nil, 0, 10))
+		require.EqualError(t, err, `t.csv:2: column "a": all training rows have the value `+cell+`, so there is nothing to predict`)
+	}
+	table := parseTable(t, "a\n1e-163\n2e-163\n")
+	_, _, err := table.Moments(0, []int32{0, 1})
+	require.EqualError(t, err, `t.csv:2: column "a": the numbers of the column differ too little to compute their deviation; scale them up`)
+	require.EqualValues(t, 1, fitted(t, table, []int32{0, 1})[0].Deviation, "an input may be constant")
+}
+
 func TestBadColumns(t *testing.T) {
 	rows := []int32{0, 1}
 	for cells, want := range map[string]string{

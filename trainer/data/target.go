@@ -44,18 +44,23 @@ func (t *Table) noTarget(row, column int) error {
 
 // Moments returns the mean and the deviation of a column to predict in these rows, which
 // are to train on. It returns an error if a value is missing or no number, or if all are
-// equal.
+// equal or differ too little.
 func (t *Table) Moments(column int, rows []int32) (mean, deviation float64, err error) {
 	for _, r := range rows {
 		if _, err := t.Value(int(r), column); err != nil {
 			return 0, 0, err
 		}
 	}
-	mean, deviation, err = t.moments(column, rows)
-	if err == nil && deviation == 0 {
-		err = t.Errorf(int(rows[0]), column, "all training rows have the value %s, so there is nothing to predict", t.Cells[rows[0]][column])
+	mean, deviation, equal, err := t.moments(column, rows)
+	switch {
+	case err != nil:
+		return 0, 0, err
+	case equal:
+		return 0, 0, t.Errorf(int(rows[0]), column, "all training rows have the value %s, so there is nothing to predict", t.Cells[rows[0]][column])
+	case deviation == 0:
+		return 0, 0, t.Errorf(int(rows[0]), column, "the numbers of the column differ too little to compute their deviation; scale them up")
 	}
-	return mean, deviation, err
+	return mean, deviation, nil
 }
 
 // Value returns the number to predict of a row.

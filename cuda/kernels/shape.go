@@ -130,9 +130,8 @@ type Progress struct {
 // A Run is one parameter in an arena.
 type Run struct {
 	At          int64 // first element in the arena
-	N           int32 // elements
+	N           int64 // elements
 	Norm, Norms int32 // index of its first norm, and their number
-	_           int32
 }
 
 // A Block is the part of a Run that one block of threads updates, beginning at element
@@ -145,7 +144,7 @@ func Plan(offsets, sizes []int) ([]Run, []Block) {
 	runs := make([]Run, len(sizes))
 	var blocks []Block
 	for i, n := range sizes {
-		runs[i] = Run{At: int64(offsets[i]), N: int32(n), Norm: int32(len(blocks)), Norms: int32(nn.Blocks(n))}
+		runs[i] = Run{At: int64(offsets[i]), N: int64(n), Norm: int32(len(blocks)), Norms: int32(nn.Blocks(n))}
 		for k := range nn.Blocks(n) {
 			blocks = append(blocks, Block{int32(i), int32(k)})
 		}

@@ -8,13 +8,18 @@
 
 struct Run {
   i64 at;           // of the first element in the arena
-  int n;            // elements
+  i64 n;            // elements
   int norm, norms;  // index of its first norm, and their number
-  int unused;
 };
 struct Block {
   int run, index;
 };
+
+// block_begin returns the first element of a Block in the arena.
+__device__ __forceinline__ i64 block_begin(const Run& r, const Block& b) { return r.at + (i64)b.index * RT_BLOCK_SIZE; }
+
+// block_length returns the number of elements of a Block.
+__device__ __forceinline__ int block_length(const Run& r, const Block& b) { return (int)min(r.n - (i64)b.index * RT_BLOCK_SIZE, (i64)RT_BLOCK_SIZE); }
 
 // stopped reports whether commit has withheld the update. stop may be null.
 __device__ __forceinline__ bool stopped(const int* stop) { return stop && *stop != 0; }
@@ -69,8 +74,8 @@ extern "C" __global__ void squared_norm_arena(float* sums, const float* g, float
   if (!(hyper[RT_HYPER_CLIP] > 0.f)) return;
   Block b = blocks[blockIdx.x];
   Run r = runs[b.run];
-  i64 at = r.at + (i64)b.index * RT_BLOCK_SIZE;
-  float s = block_squares(g + at, scale, w + at, hyper[RT_HYPER_L2], min(r.n - b.index * RT_BLOCK_SIZE, RT_BLOCK_SIZE));
+  i64 at = block_begin(r, b);
+  float s = block_squares(g + at, scale, w + at, hyper[RT_HYPER_L2], block_length(r, b));
   if (threadIdx.x == 0) sums[r.norm + b.index] = s;
 }
 
@@ -156,9 +161,6 @@ extern "C" __global__ void sgd(float* w, const float* g, float* average, const f
   for (i64 i = global_thread(); i < n; i += global_threads()) sgd_element(t, w, g, average, i);
 }
 
-// part_begin returns the first element of this block of threads in its run.
-__device__ __forceinline__ int part_begin(const Block& b) { return b.index * RT_BLOCK_SIZE + (int)blockIdx.y * (RT_BLOCK_SIZE / (int)gridDim.y); }
-
 // Adam on all parameters with gradients scale·g. If clear is not 0, it then sets g to 0.
 extern "C" __global__ void adam_arena(float* w, float* g, float scale, int clear, float* m, float* v, float* average, const float* norms, const float* hyper, const Run* runs,
                      const Block* blocks, const int* stop) {
@@ -166,10 +168,11 @@ extern "C" __global__ void adam_arena(float* w, float* g, float scale, int clear
   Block b = blocks[blockIdx.x];
   Run r = runs[b.run];
   Terms t = terms(hyper, scale, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
-  int from = part_begin(b), to = min(r.n, from + RT_BLOCK_SIZE / (int)gridDim.y);
+  i64 at = block_begin(r, b);
+  int part = RT_BLOCK_SIZE / (int)gridDim.y, from = (int)blockIdx.y * part, to = min(block_length(r, b), from + part);
   for (int i = from + threadIdx.x; i < to; i += blockDim.x) {
-    adam_element(t, w, g, m, v, average, r.at + i);
-    if (clear) g[r.at + i] = 0.f;
+    adam_element(t, w, g, m, v, average, at + i);
+    if (clear) g[at + i] = 0.f;
   }
 }
 
@@ -180,10 +183,11 @@ extern "C" __global__ void sgd_arena(float* w, float* g, float scale, int clear,
   Block b = blocks[blockIdx.x];
   Run r = runs[b.run];
   Terms t = terms(hyper, scale, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
-  int from = part_begin(b), to = min(r.n, from + RT_BLOCK_SIZE / (int)gridDim.y);
+  i64 at = block_begin(r, b);
+  int part = RT_BLOCK_SIZE / (int)gridDim.y, from = (int)blockIdx.y * part, to = min(block_length(r, b), from + part);
   for (int i = from + threadIdx.x; i < to; i += blockDim.x) {
-    sgd_element(t, w, g, average, r.at + i);
-    if (clear) g[r.at + i] = 0.f;
+    sgd_element(t, w, g, average, at + i);
+    if (clear) g[at + i] = 0.f;
   }
 }
 

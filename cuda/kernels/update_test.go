@@ -163,6 +163,37 @@ func (h *harness) arenas() {
 			h.same(a, da, "average, hypers %d, adam %v", k, adam)
 		}
 	}
+	h.long()
+}
+
+// long compares updating the end of a parameter whose elements an int cannot count. The memory
+// has only that end, so the parameter begins before it.
+func (h *harness) long() {
+	const before, n = 1 << 31, 5000
+	runs, blocks := Plan([]int{-before}, []int{before + n})
+	require.Len(h.t, blocks, before/nn.BlockSize+nn.Blocks(n))
+	blocks = blocks[before/nn.BlockSize:]
+	dr, db, no := upload(h, runs), upload(h, blocks), uintptr(0)
+	s, norms := h.state(n), h.cpu.Alloc(len(blocks))
+	for _, adam := range []bool{true, false} {
+		w, g, m, v, plain, clipped := h.host(s.w), h.host(s.g), h.host(s.m), h.host(s.v), h.host(hypers()[0]), h.host(hypers()[1])
+		dw, dg, dm, dv := upload(h, s.w), upload(h, s.g), upload(h, s.m), upload(h, s.v)
+		h.cpu.SquaredNorm(norms, g, w, clipped)
+		got := h.room(len(blocks))
+		h.launch("squared_norm_arena", len(blocks), got-4*uintptr(blocks[0].Index), dg, float32(1), dw, upload(h, hypers()[1]), dr, db)
+		h.same(norms, got, "norms of a long parameter")
+		if dh := upload(h, hypers()[0]); adam {
+			h.cpu.Adam(w, g, m, v, nn.Buffer{}, norms, plain)
+			h.launch("adam_arena", len(blocks), dw, dg, float32(1), int32(1), dm, dv, no, got, dh, dr, db, no)
+		} else {
+			h.cpu.SGD(w, g, nn.Buffer{}, norms, plain)
+			h.launch("sgd_arena", len(blocks), dw, dg, float32(1), int32(1), no, got, dh, dr, db, no)
+		}
+		h.same(w, dw, "w of a long parameter, adam %v", adam)
+		h.same(m, dm, "m of a long parameter, adam %v", adam)
+		h.same(v, dv, "v of a long parameter, adam %v", adam)
+		h.spent(s.g, dg, []int{0}, []int{n})
+	}
 }
 
 // spent requires that the gradients of parameters are 0 and the gaps between them unchanged.

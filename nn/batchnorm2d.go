@@ -14,7 +14,8 @@ package nn
 // all micro-batches of all ranks of a step, weighted by rows. They are parameters without a
 // gradient (see [Param.Momentum]) and reach the other ranks with the gradients, so they are
 // equal on all of them. The weight of the model's batches must be their number of rows.
-// As in PyTorch, the variance in running_var is unbiased.
+// As in PyTorch, the variance in running_var is unbiased, and training on a single value
+// per channel, one row of 1x1 images, is an error (see Backend.Fail).
 type BatchNorm2D struct {
 	// Momentum is the share of the new statistics in the running ones; 0 means 0.1.
 	Momentum float32
@@ -26,6 +27,7 @@ type BatchNorm2D struct {
 	plane          int
 	eps            float32
 	wantDX         bool
+	path           string
 }
 
 // PyTorch's defaults.
@@ -58,7 +60,7 @@ func (l *BatchNorm2D) Init(in, out []int, b *Builder) ([]int, error) {
 	if l.eps = l.Eps; l.eps == 0 {
 		l.eps = defaultBatchNormEps
 	}
-	l.wantDX, l.plane = b.NeedsInputGradient(), shape[1]*shape[2]
+	l.wantDX, l.plane, l.path = b.NeedsInputGradient(), shape[1]*shape[2], b.Path()
 	channels := shape[:1]
 	l.g, l.b = b.Param("G", channels, Ones), b.Param("b", channels, Zeros)
 	l.mean, l.variance = b.Statistic("running_mean", channels, Zeros, momentum), b.Statistic("running_var", channels, Ones, momentum)
@@ -69,6 +71,9 @@ func (l *BatchNorm2D) Init(in, out []int, b *Builder) ([]int, error) {
 func (l *BatchNorm2D) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	m := Moments{Mean: l.mean.Values, Variance: l.variance.Values, Plane: l.plane, Eps: l.eps, Fixed: true}
 	if p.Train && x.Rows() > 0 {
+		if x.Rows()*l.plane == 1 {
+			p.Backend.Fail(&LayerError{Path: l.path, Msg: "BatchNorm2D must have at least 2 values per channel to train, not 1; choose a batch size that leaves every micro-batch at least 2 rows, also in the last step of an epoch"})
+		}
 		channels := l.g.Values.Len()
 		m.Mean, m.Variance, m.Fixed = p.Backend.Temp(channels), p.Backend.Temp(channels), false
 		p.Backend.ChannelMoments(m, x.Data)

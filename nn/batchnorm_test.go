@@ -35,6 +35,31 @@ func TestBatchNormStatistics(t *testing.T) {
 	}
 }
 
+// A single value per channel has no variance. Training refuses it, as PyTorch does, but a
+// second row or pixel is enough.
+func TestBatchNormOfOneValue(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows, width int
+		train, fail bool
+	}{
+		"one value":   {1, 1, true, true},
+		"two rows":    {2, 1, true, false},
+		"two pixels":  {1, 2, true, false},
+		"no rows":     {0, 1, true, false},
+		"not trained": {1, 1, false, false},
+	} {
+		be, l := cpu.New(cpu.Options{}), nn.Chain(&nn.Rectify{}, &nn.BatchNorm2D{})
+		built(t, l, []int{3, 1, c.width}, nil)
+		l.Forward(&nn.Pass{Backend: be, Train: c.train}, nn.Tensor{Shape: []int{c.rows, 3, 1, c.width}, Data: be.Alloc(c.rows * 3 * c.width)})
+		err := be.Sync(t.Context())
+		if !c.fail {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, "nn: layers.1: BatchNorm2D must have at least 2 values per channel to train, not 1; choose a batch size", name)
+	}
+}
+
 // Outside of training, the running statistics are used and do not change.
 func TestBatchNormEvaluates(t *testing.T) {
 	be, l := cpu.New(cpu.Options{}), &nn.BatchNorm2D{Momentum: .5, Eps: 1}

@@ -23,6 +23,10 @@ const (
 // mostDocBin is the largest number of bytes of a decompressed DocBin.
 const mostDocBin = 1 << 30
 
+// mostAttrs is more than the attributes that spaCy has. Without a limit, an array of small
+// numbers takes at least eight times its bytes, and these compress to a thousandth.
+const mostAttrs = 256
+
 // ReadDocBin reads documents from a .spacy file: a DocBin of version 0.1, which spaCy 3
 // writes. A document is annotated unless the entities of all its words are missing.
 // Documents without words are left out, and Options.Warn receives their number. A file may
@@ -129,6 +133,9 @@ func (b *docBin) field(key string, raw []byte) (rest []byte, err error) {
 		return rest, err
 	case "attrs":
 		return elements(raw, func(raw []byte) ([]byte, error) {
+			if len(b.attrs) == mostAttrs {
+				return nil, fmt.Errorf("there are more than %d attributes; the file is damaged", mostAttrs)
+			}
 			a, rest, err := msgp.ReadUint64Bytes(raw)
 			b.attrs = append(b.attrs, a)
 			return rest, err

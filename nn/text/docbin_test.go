@@ -145,6 +145,8 @@ func TestDocBinMistakes(t *testing.T) {
 	for want, change := range map[string]func(b *bin){
 		`the version is "0.2"`:                      func(b *bin) { b.version = "0.2" },
 		"the attribute ORTH is not stored":          func(b *bin) { b.attrs[0] = 66 },
+		"there are 48 bytes of words and 2 of spac": func(b *bin) { b.attrs = append(make([]uint64, 255), 65) },
+		`"attrs": there are more than 256 attribut`: func(b *bin) { b.attrs = append(make([]uint64, 256), 65) },
 		"the documents have 3 words":                func(b *bin) { b.lengths[0] = 3 },
 		"document 1 has -2 words":                   func(b *bin) { b.lengths[0] = -2 },
 		"there are 48 bytes of words and 1 of spac": func(b *bin) { b.spaces = b.spaces[:1] },

@@ -67,17 +67,16 @@ type TransitionPart struct {
 	Stop     int // token before which the part ends
 	Row      int // of the part's first state
 
-	// The first state: the next token, the first token of the open entity or -1, its label, and
-	// the first token of the entity begun last or -1.
-	Next, Begin, Label, Last int
+	// The first state: the next token, the first token of the open entity or -1, and its label.
+	Next, Begin, Label int
 }
 
 // TransitionPartLen is the number of elements of a TransitionPart.
-const TransitionPartLen = 9
+const TransitionPartLen = 8
 
 // Append appends the elements of p.
 func (p TransitionPart) Append(to []int32) []int32 {
-	for _, n := range [TransitionPartLen]int{p.Document, p.First, p.End, p.Stop, p.Row, p.Next, p.Begin, p.Label, p.Last} {
+	for _, n := range [TransitionPartLen]int{p.Document, p.First, p.End, p.Stop, p.Row, p.Next, p.Begin, p.Label} {
 		to = append(to, int32(n))
 	}
 	return to

@@ -4,7 +4,7 @@
 
 // Part is nn.TransitionPart.
 struct Part {
-  int document, first, end, stop, row, next, begin, label, last;
+  int document, first, end, stop, row, next, begin, label;
 };
 
 // Transitions is nn.TransitionBatch. scale is 1/(1-rate) in float32, and least is as in dropout.
@@ -22,11 +22,11 @@ struct Transitions {
 
 // State is nn/ner's state.
 struct State {
-  int next, begin, label, last;
+  int next, begin, label;
 };
 
 // The numbers of nn/ner's Features, of text.Actions, and of costs.
-enum { three_tokens, six_tokens, six_tokens_nightly };
+enum { three_tokens, six_tokens };
 enum { action_missing, action_begin, action_in, action_last, action_unit, action_out };
 enum { cost_none, cost_wrong, cost_impossible };
 
@@ -36,12 +36,8 @@ __device__ __forceinline__ int label_of(int tag) { return tag >> 4; }
 __device__ __forceinline__ int move_count(const Transitions& t) { return 4 * t.labels + 2; }
 
 // feature returns feature f of a state as a token of its document, or -1: ner.Features.
-__device__ __forceinline__ int feature(int features, int f, const State& s, int end) {
+__device__ __forceinline__ int feature(int features, int f, const State& s) {
   if (f == 0) return s.next;
-  if (features == six_tokens_nightly) {
-    int base = f < 3 ? s.next : s.last, token = f == 1 || f == 4 ? base - 1 : f == 3 ? base : base + 1;
-    return base >= 0 && token < end ? token : -1;
-  }
   if (s.begin < 0) return -1;
   if (features == three_tokens) return f == 1 ? s.begin : s.next - 1;
   return s.begin + f - 1 < s.next ? s.begin + f - 1 : -1;
@@ -81,9 +77,8 @@ __device__ __forceinline__ int cost(int move, int labels, const State& s, const 
 // apply makes a possible move: Moves.apply of nn/ner.
 __device__ __forceinline__ void apply(State& s, int move, int labels) {
   int action = move < 4 * labels ? action_begin + move / labels : action_out;
-  if (action == action_begin) s.begin = s.last = s.next, s.label = move % labels;
+  if (action == action_begin) s.begin = s.next, s.label = move % labels;
   if (action == action_last) s.begin = -1;
-  if (action == action_unit) s.last = s.next;
   s.next++;
 }
 
@@ -93,7 +88,7 @@ __device__ __forceinline__ void set_units(const Transitions& t, const Part& p, c
   int wide = t.width * t.pieces, blocks = (t.width + 3) / 4;
   if (t.tokens)
     for (int f = lane(); f < t.count; f += 32) {
-      int token = feature(t.features, f, s, p.end);
+      int token = feature(t.features, f, s);
       t.tokens[row * t.count + f] = token < 0 ? -1 : p.first + token;
     }
   for (int u = lane(); u < t.width; u += 32) {
@@ -101,7 +96,7 @@ __device__ __forceinline__ void set_units(const Transitions& t, const Part& p, c
 #pragma unroll
     for (int k = 0; k < most; k++) sums[k] = k < t.pieces ? t.bias[u * t.pieces + k] : 0.f;
     for (int f = 0; f < t.count; f++) {
-      int token = feature(t.features, f, s, p.end);
+      int token = feature(t.features, f, s);
       const float* from = (token < 0 ? t.pad + (i64)f * wide : t.products + ((i64)(p.first + token) * t.count + f) * wide) + u * t.pieces;
 #pragma unroll
       for (int k = 0; k < most; k++)
@@ -193,7 +188,7 @@ __device__ __forceinline__ double add_loss(const Transitions& t, float* d, const
 // Transitioner.Transitions, with a part per block.
 extern "C" __global__ void transitions(Transitions t) {
   Part p = t.parts[blockIdx.x];
-  State s = {p.next, p.begin, p.label, p.last};
+  State s = {p.next, p.begin, p.label};
   double loss = 0, squares = 0;
   for (i64 row = p.row; s.next < p.stop; row++) {
     float *units = t.units + row * t.width, *d = t.dscores + row * move_count(t), *scores = t.upper ? d : units;

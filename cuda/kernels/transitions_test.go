@@ -89,8 +89,8 @@ var parsers = []struct {
 	{ner.Settings{Features: ner.ThreeTokens, Hidden: 5, Pieces: 3, Cut: 3}, 1},
 	{ner.Settings{Features: ner.SixTokens, Hidden: 39, Pieces: 2, Cut: 4}, 3},
 	{ner.Settings{Features: ner.SixTokens, Hidden: 6, Pieces: 1}, 20},
-	{ner.Settings{Features: ner.SixTokensNightly, Hidden: 33, Pieces: 4, Cut: 3}, 2},
-	{ner.Settings{Features: ner.SixTokensNightly, Hidden: 7, Pieces: 1, Direct: true}, 2},
+	{ner.Settings{Features: ner.SixTokens, Hidden: 33, Pieces: 4, Cut: 3}, 2},
+	{ner.Settings{Features: ner.SixTokens, Hidden: 7, Pieces: 1, Direct: true}, 2},
 	{ner.Settings{Features: ner.ThreeTokens, Hidden: 4, Pieces: 2, Direct: true, Cut: 5}, 9},
 }
 

@@ -23,7 +23,7 @@ func TestEntities(t *testing.T) {
 	for _, s := range []ner.Settings{
 		{Features: ner.SixTokens, Hidden: 8, Pieces: 2, Cut: 5, Drop: ner.DefaultDrop, LastForMissing: true},
 		{Features: ner.ThreeTokens, Hidden: 8, Pieces: 3, Direct: true, Drop: ner.DefaultDrop},
-		{Features: ner.SixTokensNightly, Hidden: 6, Pieces: 1, Drop: .5},
+		{Features: ner.SixTokens, Hidden: 6, Pieces: 1, Drop: .5},
 	} {
 		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
 			host := cpu.New(cpu.Options{})

@@ -16,7 +16,7 @@ func TestChop(t *testing.T) {
 	parts := m.chop(nil, &doc, 3)
 	require.Len(t, parts, 2, "nothing is known of the last part")
 	require.Equal(t, chunk{start(7), 3}, parts[0])
-	require.Equal(t, chunk{state{next: 3, end: 7, begin: 1, last: 1}, 6}, parts[1], "the oracle has begun an entity")
+	require.Equal(t, chunk{state{next: 3, end: 7, begin: 1}, 6}, parts[1], "the oracle has begun an entity")
 	require.Len(t, m.chop(nil, &doc, 7), 1)
 	raw := m.document(&text.Doc{Words: []string{"x"}})
 	require.Empty(t, m.chop(nil, &raw, 7))

@@ -97,7 +97,7 @@ func (r *deviceReader) describe(parts []part, tokens int) (documents int) {
 		}
 		plan = nn.TransitionPart{
 			Document: p.row, First: p.first, End: p.end, Stop: p.stop, Row: row,
-			Next: p.next, Begin: p.begin, Label: p.label, Last: p.last,
+			Next: p.next, Begin: p.begin, Label: p.label,
 		}.Append(plan)
 		row += p.stop - p.next
 	}

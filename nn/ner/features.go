@@ -13,10 +13,6 @@ const (
 	// SixTokens are the next token and the first five of the open entity: extra_state_tokens
 	// since spaCy 3.0.0.
 	SixTokens
-	// SixTokensNightly are the next token, the ones before and after it, the first token of
-	// the entity begun last, and the ones before and after that: spaCy's nightly of
-	// September 2020.
-	SixTokensNightly
 )
 
 // Tokens returns the number of tokens.
@@ -34,8 +30,6 @@ func (f Features) String() string {
 		return "three tokens"
 	case SixTokens:
 		return "six tokens"
-	case SixTokensNightly:
-		return "six tokens (nightly)"
 	}
 	return fmt.Sprintf("Features(%d)", uint8(f))
 }
@@ -57,19 +51,6 @@ func (f Features) of(s *state, ids []int32) {
 			for i, token := 1, s.begin; i < len(ids) && token < next; i, token = i+1, token+1 {
 				ids[i] = int32(token)
 			}
-		}
-	case SixTokensNightly:
-		at := func(i, token int) {
-			if token >= 0 && token < s.end {
-				ids[i] = int32(token)
-			}
-		}
-		at(1, next-1)
-		at(2, next+1)
-		if s.last >= 0 {
-			at(3, s.last)
-			at(4, s.last-1)
-			at(5, s.last+1)
 		}
 	}
 }

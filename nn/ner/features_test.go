@@ -22,9 +22,6 @@ func TestFeatures(t *testing.T) {
 		{SixTokens, "O", []int32{1, -1, -1, -1, -1, -1}},
 		{SixTokens, "O B-A I-A", []int32{3, 1, 2, -1, -1, -1}},
 		{SixTokens, "B-A I-A I-A I-A I-A I-A I-A", []int32{7, 0, 1, 2, 3, 4}},
-		{SixTokensNightly, "", []int32{0, -1, 1, -1, -1, -1}},
-		{SixTokensNightly, "O B-A L-A O", []int32{4, 3, 5, 1, 0, 2}},
-		{SixTokensNightly, "U-A O O O O O O O", []int32{8, 7, -1, 0, -1, 1}},
 	} {
 		s := after(m, d, c.done)
 		ids := make([]int32, c.features.Tokens())

@@ -52,7 +52,7 @@ type network struct {
 
 // init declares the parameters, after those of an encoder of token vectors of width in.
 func (n *network) init(in, moves int, b *nn.Builder) error {
-	if n.Hidden < 1 || n.Pieces < 1 || n.Pieces > MostPieces || n.Cut < 0 || n.Features > SixTokensNightly || !(n.Drop >= 0 && n.Drop < 1) {
+	if n.Hidden < 1 || n.Pieces < 1 || n.Pieces > MostPieces || n.Cut < 0 || n.Features > SixTokens || !(n.Drop >= 0 && n.Drop < 1) {
 		return &nn.LayerError{Path: b.Path(), Msg: fmt.Sprintf("the parser needs a hidden width of at least 1, from 1 to %d maxout pieces, a dropout in [0, 1) and a known set of features, got %+v", MostPieces, n.Settings)}
 	}
 	n.inner = n.Hidden

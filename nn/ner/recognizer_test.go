@@ -49,7 +49,7 @@ func TestGradients(t *testing.T) {
 	for _, s := range []Settings{
 		{Features: ThreeTokens, Hidden: 6, Pieces: 2, Drop: DefaultDrop},
 		{Features: SixTokens, Hidden: 6, Pieces: 3, Drop: .5},
-		{Features: SixTokensNightly, Hidden: 6, Pieces: 2, Cut: 3},
+		{Features: SixTokens, Hidden: 6, Pieces: 2, Cut: 3},
 		{Features: ThreeTokens, Hidden: 6, Pieces: 1},
 	} {
 		for _, train := range []bool{false, true} {

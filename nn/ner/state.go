@@ -8,11 +8,10 @@ type state struct {
 	end   int // tokens of the document; the state is final when next reaches it
 	begin int // first token of the open entity; -1 if none is open
 	label int // of the open entity
-	last  int // first token of the entity begun last, open or not; -1 if there is none
 }
 
 // start returns the state before the first token of a document.
-func start(tokens int) state { return state{end: tokens, begin: -1, last: -1} }
+func start(tokens int) state { return state{end: tokens, begin: -1} }
 
 func (s *state) final() bool { return s.next >= s.end }
 
@@ -23,13 +22,12 @@ func (m *Moves) apply(s *state, move int) (e entity, ended bool) {
 	action, label := m.split(move)
 	switch action {
 	case text.Begin:
-		s.begin, s.last, s.label = s.next, s.next, label
+		s.begin, s.label = s.next, label
 	case text.Last:
 		e, ended = entity{s.begin, s.next + 1, s.label}, true
 		s.begin = -1
 	case text.Unit:
 		e, ended = entity{s.next, s.next + 1, label}, true
-		s.last = s.next
 	}
 	s.next++
 	return e, ended

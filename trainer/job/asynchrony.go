@@ -92,11 +92,19 @@ func (f *Spec) checkAsynchrony() error {
 	return nil
 }
 
-// checkQuorum reports a quorum that the workers cannot reach. With ps-peers, several gradients
+// checkQuorum reports a quorum that the workers may not reach. With ps-peers, several gradients
 // of it may be from one worker.
 func (f *Spec) checkQuorum(workers int) error {
-	if q := f.Gradients.Asynchrony.Quorum; q > workers && f.Strategy != psPeers {
+	q, servers := f.Gradients.Asynchrony.Quorum, f.ServerProcesses()
+	if f.Gradients.Servers == Colocated {
+		servers = workers
+	}
+	switch {
+	case f.Strategy == psPeers:
+	case q > workers:
 		return fmt.Errorf("--quorum must be at most the number of workers, %d, not %d", workers, q)
+	case f.policy().CheckServers(workers, servers) != nil:
+		return fmt.Errorf("--quorum %d of %d workers needs at most 2 servers, not %d, because each server may wait for a worker that waits for another: lower --servers, or add --straggler-timeout or --max-staleness 0", q, workers, servers)
 	}
 	return nil
 }

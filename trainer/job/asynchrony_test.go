@@ -116,8 +116,14 @@ func TestPSAsyncServerKilled(t *testing.T) {
 
 func TestAsynchronyRefused(t *testing.T) {
 	for want, change := range map[string]func(f *Spec, a *Asynchrony){
-		"--quorum must be at least 1, not -1":                              func(_ *Spec, a *Asynchrony) { a.Quorum = -1 },
-		"--quorum must be at most the number of workers, 2, not 3":         func(_ *Spec, a *Asynchrony) { a.Quorum = 3 },
+		"--quorum must be at least 1, not -1":                      func(_ *Spec, a *Asynchrony) { a.Quorum = -1 },
+		"--quorum must be at most the number of workers, 2, not 3": func(_ *Spec, a *Asynchrony) { a.Quorum = 3 },
+		"--quorum 2 of 3 workers needs at most 2 servers, not 4": func(f *Spec, a *Asynchrony) {
+			f.Workers, f.Gradients.Servers, a.Quorum = 3, "4", 2
+		},
+		"--quorum 2 of 3 workers needs at most 2 servers, not 3": func(f *Spec, a *Asynchrony) {
+			f.Workers, f.Gradients.Servers, a.Quorum = 3, Colocated, 2
+		},
 		"--straggler-timeout must be longer than 0":                        func(_ *Spec, a *Asynchrony) { a.Timeout = -1 },
 		`--max-staleness must be a number of updates, 0 or more, not "-2"`: func(_ *Spec, a *Asynchrony) { a.MaxStaleness = "-2" },
 		`0 or more, not "few"`:                                             func(_ *Spec, a *Asynchrony) { a.MaxStaleness = "few" },

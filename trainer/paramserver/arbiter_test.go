@@ -1,6 +1,7 @@
 package paramserver
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -250,6 +251,32 @@ func TestPolicy(t *testing.T) {
 	require.ErrorContains(t, Policy{Quorum: -1}.Check(), "quorum must be at least 1, not -1")
 	require.ErrorContains(t, Policy{Timeout: -1}.Check(), "must be positive, not -1ns")
 	require.ErrorContains(t, Policy{MaxStaleness: -2}.Check(), "must be at least 0, not -2")
+}
+
+// Three servers may each wait for the gradient of a worker that waits for another server.
+func TestPolicyOfServers(t *testing.T) {
+	for _, c := range []struct {
+		p                Policy
+		workers, servers int
+		refused          bool
+	}{
+		{Policy{Quorum: 2}, 3, 3, true},
+		{Policy{Quorum: 2, Bounded: true, MaxStaleness: 1}, 3, 3, true},
+		{Policy{Quorum: 2, Bounded: true, Damp: true}, 3, 3, true},
+		{Policy{Quorum: 2}, 3, 2, false},
+		{Policy{Quorum: 3}, 3, 3, false},
+		{Policy{}, 3, 3, false},
+		{Policy{Quorum: 2, Timeout: 1}, 3, 3, false},
+		{Policy{Quorum: 2, Bounded: true}, 3, 3, false},
+	} {
+		err := c.p.CheckServers(c.workers, c.servers)
+		require.Equal(t, c.refused, err != nil, "%+v", c)
+	}
+	errs := asyncTogether(t, 3, Policy{Quorum: 2}, func(ctx context.Context, s *asyncSeat) error {
+		_, err := s.start(ctx)
+		return err
+	})
+	require.ErrorContains(t, errs[1], "with a quorum of 2 of 3 workers there must be at most 2 servers, not 3")
 }
 
 func TestStaleness(t *testing.T) {

@@ -58,6 +58,13 @@ func (a *Async) Start(ctx context.Context, start trainer.Start) (trainer.Place, 
 	if err := a.policy.Check(); err != nil {
 		return trainer.Place{}, err
 	}
+	r, err := a.sync.ranks(start.Group)
+	if err != nil {
+		return trainer.Place{}, err
+	}
+	if err := a.policy.CheckServers(r.workers, len(r.servers)); err != nil {
+		return trainer.Place{}, err
+	}
 	if err := a.endMessages(ctx, a.sync.groupOf(start.Group)); err != nil {
 		return trainer.Place{}, err
 	}

@@ -47,6 +47,19 @@ func (p Policy) Check() error {
 	return nil
 }
 
+// CheckServers returns an error if workers could wait for each other forever: each of three
+// servers may keep a gradient for its next update, of a worker that another one needs for its own.
+// That cannot happen with two servers, because the last to update frees a quorum of workers, who
+// then all send to the other. Nor if no gradient may be stale: the first server to make its last
+// update frees a quorum, who send it the next gradients.
+func (p Policy) CheckServers(workers, servers int) error {
+	fresh := p.Bounded && p.MaxStaleness == 0 && !p.Damp
+	if q := p.quorum(); q == 1 || q >= workers || servers <= 2 || p.Timeout > 0 || fresh {
+		return nil
+	}
+	return fmt.Errorf("paramserver: with a quorum of %d of %d workers there must be at most 2 servers, not %d: workers could wait for each other forever; set Policy.Timeout, or Bounded with a MaxStaleness of 0", p.quorum(), workers, servers)
+}
+
 // String describes p in one line.
 func (p Policy) String() string {
 	text := []string{p.name()}

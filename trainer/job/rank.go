@@ -137,6 +137,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	}
 	r.pulse.Begin(r.gpu != nil || r.training.Spec.asynchronous())
 	result, err := trainer.Train(ctx, c)
+	r.pulse.Trained()
 	stopped := errors.Is(err, trainer.ErrStopped)
 	var unsaved *trainer.SaveError
 	if err != nil && !stopped && !(errors.As(err, &unsaved) && unsaved.Last) {

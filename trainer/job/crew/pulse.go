@@ -28,7 +28,8 @@ type Pulse struct {
 	mu       sync.Mutex
 	training bool
 	saving   bool
-	unseen   bool          // no call shows when this rank waits for others
+	unseen   bool          // no call shows when this rank waits for others, until trained
+	trained  bool          // there is no further step
 	last     time.Time     // of the last progress
 	longest  time.Duration // of steps and evaluations
 	until    time.Time     // when retries end
@@ -40,7 +41,7 @@ var _ trainer.Observer = (*Pulse)(nil)
 func NewPulse() *Pulse { return &Pulse{last: time.Now()} }
 
 // Begin reports that the first step begins. unseen means that no call shows when this
-// rank waits for others, as on a GPU.
+// rank waits for others, as on a GPU, or if a goroutine always waits for messages.
 func (p *Pulse) Begin(unseen bool) {
 	if p == nil {
 		return
@@ -48,6 +49,24 @@ func (p *Pulse) Begin(unseen bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.training, p.unseen, p.last = true, unseen, time.Now()
+}
+
+// Trained reports that there is no further step. From then on a rank that waits for a message
+// waits for others.
+func (p *Pulse) Trained() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trained = true
+}
+
+// blind reports whether this rank may be waiting for a message although it hangs.
+func (p *Pulse) blind() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.unseen && !p.trained
 }
 
 // With returns an observer that calls p and other, each of which may be nil.

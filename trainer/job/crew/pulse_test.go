@@ -2,6 +2,7 @@ package crew
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
@@ -83,6 +86,38 @@ func TestPulse(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Waiting for messages is no progress of a worker that trains and always does. It is that of a
+// worker that has trained, or of a server, because both wait for others.
+func TestPulseOfMessages(t *testing.T) {
+	groups := collectivetest.Local(t, 2)
+	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		m, err := g.Messages(ctx)
+		require.NoError(t, err)
+		if g.Rank() == 0 {
+			_, err := m.Next(ctx)
+			require.NoError(t, err)
+			require.NoError(t, m.End(ctx))
+			return
+		}
+		for waits := false; !waits && ctx.Err() == nil; runtime.Gosched() {
+			f := groups[0].Flight()
+			c := f.InProgress()
+			waits = c != nil && c.Call.Kind == collective.KindMessage
+		}
+		long := time.Now().Add(-2 * unknownStepTime) // ago
+		worker, server := &Pulse{training: true, unseen: true, last: long}, &Pulse{last: long}
+		require.False(t, makesProgress(worker, groups[0]))
+		worker.last = time.Now()
+		require.True(t, makesProgress(worker, groups[0]), "it may be in a step")
+		worker.last = long
+		worker.Trained()
+		require.True(t, makesProgress(worker, groups[0]))
+		require.True(t, makesProgress(server, groups[0]))
+		require.NoError(t, m.Send(ctx, 0, 0, collective.Of([]byte{1})))
+		require.NoError(t, m.End(ctx))
+	})
 }
 
 // nowhere is a Display that shows nothing.

@@ -28,6 +28,8 @@ func (v watchdog) stuck(now time.Time) error {
 
 // makesProgress reports whether a rank makes progress by its pulse, or waits for others
 // in a call. A call has a deadline of its own, and fails if they die. g may be nil.
+// While they train, workers that do not step together always wait for messages, which is no
+// progress.
 func makesProgress(p *Pulse, g *collective.Group) bool {
 	if p.active(time.Now()) {
 		return true
@@ -36,7 +38,8 @@ func makesProgress(p *Pulse, g *collective.Group) bool {
 		return false
 	}
 	f := g.Flight()
-	return f.InProgress() != nil
+	c := f.InProgress()
+	return c != nil && !(c.Call.Kind == collective.KindMessage && p.blind())
 }
 
 // pollProgress calls poll when stop is closed, and every reportEvery from then on, until

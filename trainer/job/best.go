@@ -46,7 +46,7 @@ func bestOf(t checkpoint.Training) (b trainer.Best, weights []checkpoint.Named) 
 	step, err := strconv.Atoi(t.Notes[noteBestStep])
 	value, wrong := strconv.ParseFloat(t.Notes[noteBestValue], 64)
 	weights = t.Best
-	if step == t.Step {
+	if step == t.Step && len(weights) == 0 {
 		weights = t.Weights
 	}
 	if err != nil || wrong != nil || len(weights) == 0 {

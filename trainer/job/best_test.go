@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -11,6 +12,9 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/models"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/config"
@@ -210,6 +214,33 @@ func TestNoBest(t *testing.T) {
 	require.ErrorContains(t, err, "--best needs the --out of a training, or a checkpoint in it")
 	_, err = l.Load(t.Context(), t.TempDir(), f.Data, true)
 	require.ErrorIs(t, err, errNoBest)
+}
+
+// A checkpoint has the values of the best evaluation unless they are its own: with ps-peers,
+// values may change within a step.
+func TestBestInStep(t *testing.T) {
+	b := cpu.New(cpu.Options{})
+	defer b.Close()
+	m, err := nn.NewClassifier(b, models.ReluReluSoftmax(4, 0), []int{2}, 2, 1)
+	require.NoError(t, err)
+	own := slices.Clone(m.Params().Values.Float32s())
+	changed := slices.Clone(own)
+	changed[0]++
+	for _, c := range []struct {
+		step   int
+		values []float32
+		kept   bool
+	}{{3, own, false}, {3, changed, true}, {2, changed, true}, {2, own, true}} {
+		best := trainer.Best{Step: c.step, Metric: trainer.Metric{Name: "accuracy", Value: .5}, Values: c.values}
+		at, err := (&checkpointer{values: b, notes: map[string]string{}}).contents(trainer.Snapshot{Step: 3, Params: m.Params(), Best: best})
+		require.NoError(t, err)
+		require.Equal(t, c.kept, at.Best != nil)
+		got, weights := bestOf(at)
+		require.Equal(t, c.step, got.Step)
+		values, err := tensorArena(m.Params(), weights)
+		require.NoError(t, err)
+		require.Equal(t, c.values, values)
+	}
 }
 
 // The notes of a damaged checkpoint are not believed.

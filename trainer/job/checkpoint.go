@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -83,9 +84,11 @@ func (c *checkpointer) warn(step int, dir string, err error) {
 // the snapshot's state, but not of its parameters.
 func (c *checkpointer) contents(snap trainer.Snapshot) (t checkpoint.Training, err error) {
 	t = checkpoint.Training{Step: snap.Step, Slots: map[string][]checkpoint.Named{}, Notes: c.notes}
-	if t.Weights, err = weights(c.values, snap.Params); err != nil {
+	values, err := valuesOf(c.values, snap.Params)
+	if err != nil {
 		return t, err
 	}
+	t.Weights = arenaTensors(snap.Params, values)
 	for name, arena := range snap.State.Slots {
 		t.Slots[name] = arenaTensors(snap.Params, arena)
 	}
@@ -94,7 +97,8 @@ func (c *checkpointer) contents(snap trainer.Snapshot) (t checkpoint.Training, e
 	}
 	if b := snap.Best; b.Found() && len(b.Values) > 0 {
 		t.Notes = describeBest(c.notes, b)
-		if b.Step != snap.Step {
+		// With asynchronous strategies the values may have changed since, in the same step.
+		if b.Step != snap.Step || !slices.Equal(b.Values, values) {
 			t.Best = arenaTensors(snap.Params, b.Values)
 		}
 	}

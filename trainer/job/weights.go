@@ -46,9 +46,15 @@ func hasWeights(path string, tensors []checkpoint.Named) bool {
 
 // weights returns a copy of all parameters.
 func weights(b nn.Backend, p *nn.Params) ([]checkpoint.Named, error) {
+	values, err := valuesOf(b, p)
+	return arenaTensors(p, values), err
+}
+
+// valuesOf returns a copy of the arena of all parameters.
+func valuesOf(b nn.Backend, p *nn.Params) ([]float32, error) {
 	arena := make([]float32, p.Values.Len())
 	b.Read(arena, p.Values)
-	return arenaTensors(p, arena), b.Sync(context.Background()) // needs no deadline: a device computes or has failed
+	return arena, b.Sync(context.Background()) // needs no deadline: a device computes or has failed
 }
 
 // setWeights sets all parameters to tensors that fit them. path names their file in

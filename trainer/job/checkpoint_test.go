@@ -184,8 +184,18 @@ func TestResumeFromTheFallback(t *testing.T) {
 	require.FileExists(t, filepath.Join(spare, weightsFile))
 	require.NoError(t, os.Remove(other))
 
-	f.Steps, f.Saving = 6, Saving{Resume: spare}
-	require.Equal(t, whole, resultOf(t, run(t, f)).WeightsSHA256)
+	again, main := f, t.TempDir()
+	again.Steps, again.Saving = 6, Saving{Resume: spare}
+	require.NoError(t, os.CopyFS(main, os.DirFS(spare)))
+	require.NoError(t, os.Rename(stepFile(main, 4), stepFile(main, 2))) // what the first job has kept in --out
+	f.Steps, f.Saving = 6, Saving{Dir: main, Fallback: spare, Resume: spare}
+	require.Equal(t, whole, resultOf(t, run(t, f)).WeightsSHA256, "the same command with --resume")
+	require.FileExists(t, stepFile(main, 6))
+	_, err = runError(t, t.Context(), f, Options{})
+	require.ErrorContains(t, err, "--out "+main+" contains later checkpoints than --resume "+spare+"; resume those with --resume "+main)
+	f.Saving.Resume = main
+	run(t, f)
+	require.Equal(t, whole, resultOf(t, run(t, again)).WeightsSHA256)
 }
 
 // A failure at a checkpoint is a warning or, with --require-checkpoint, the end of the job.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
@@ -49,6 +50,21 @@ func TestExitCodes(t *testing.T) {
 			c.text = "ringtrain: " + c.text + "\n"
 		}
 		require.Equal(t, c.text, stderr.String())
+	}
+}
+
+// The hint names a command that ringtrain accepts, even if --out was that of --resume.
+func TestResumeHint(t *testing.T) {
+	out, spare := t.TempDir(), t.TempDir()
+	for step, want := range []struct{ dir, hint string }{{out, "--resume " + out}, {spare, "--out " + out + " --resume " + spare}} {
+		_, err := checkpoint.Writer{}.Write(want.dir, checkpoint.Training{Step: step})
+		require.NoError(t, err)
+		var stderr bytes.Buffer
+		a := &app{stderr: &stderr, catalog: catalog.New()}
+		f := job.NewSpec(nil, "")
+		f.Saving = job.Saving{Dir: out, Fallback: spare}
+		require.Error(t, a.withHint(&job.Training{Spec: f}, &crew.EndError{Begun: true, Signal: os.Interrupt}))
+		require.Equal(t, fmt.Sprintf("ringtrain: to resume from step %d, repeat the command with %s\n", step, want.hint), stderr.String())
 	}
 }
 

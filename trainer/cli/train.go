@@ -256,6 +256,8 @@ func (a *app) withHint(t *job.Training, err error) error {
 	a.exit(err)
 	step, dir := job.Newest(t.Spec.Saving.Dir, t.Spec.Saving.Fallback)
 	switch {
+	case step >= 0 && dir != t.Spec.Saving.Dir: // --resume may have set --out
+		fmt.Fprintf(a.stderr, "ringtrain: to resume from step %d, repeat the command with --out %s --resume %s\n", step, t.Spec.Saving.Dir, dir)
 	case step >= 0:
 		fmt.Fprintf(a.stderr, "ringtrain: to resume from step %d, repeat the command with --resume %s\n", step, dir)
 	case t.Spec.Place.Nodes == 1:

@@ -214,11 +214,11 @@ func (l *launcher) onFailed(name string, e event.Failed) {
 	}
 }
 
-// noteProgress resets a worker's time in the watchdog, if that is running.
+// noteProgress resets a worker's time in the watchdog, if that watches it.
 func (l *launcher) noteProgress(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.watchdog != nil {
+	if _, watched := l.watchdog[name]; watched {
 		l.watchdog[name] = time.Now()
 	}
 }

@@ -93,6 +93,7 @@ func (l *launcher) startWorker(local int) (*launch.Process, error) {
 	p, err := l.job.Run(c)
 	if err == nil {
 		l.running[name] = p
+		delete(l.watchdog, name) // a server that is started after the first signal was not asked to stop
 		if l.isServer(local) {
 			l.endServers(l.servers.started(local, p))
 		}

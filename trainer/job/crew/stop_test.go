@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // listen opens a port to which the workers of a test connect while they live.
@@ -69,6 +70,21 @@ func TestInterruptBeforeTheJobForms(t *testing.T) {
 	r = run(t, c)
 	r.signals <- os.Interrupt // perhaps before any worker
 	require.NoError(t, r.end().Err)
+}
+
+// The watchdog does not watch a server that is started after the signal: nobody has asked it to
+// stop, so it reports no progress.
+func TestServerStartedAfterASignal(t *testing.T) {
+	l := &launcher{
+		Crew: Crew{Workers: 1, Servers: 1}, exe: "/bin/sh", show: nowhere{}, job: launch.Start(t.Context(), launch.Options{}), joining: newJoining(),
+		running: map[string]*launch.Process{}, asked: true, begun: true, watchdog: watchdog{"worker 0": {}, "server 1": {}},
+	}
+	_, err := l.startWorker(1)
+	require.NoError(t, err)
+	l.onLine(1, []byte(`{"event":"ready"}`))
+	l.job.Wait()
+	l.exits.Wait()
+	require.Equal(t, watchdog{"worker 0": {}}, l.watchdog)
 }
 
 // The second signal kills workers that ignore everything, without waiting for stallTime.

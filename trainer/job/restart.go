@@ -107,8 +107,12 @@ func serveKept(ctx context.Context, w *crew.Worker, all *collective.Group, o opt
 	v := all.View()
 	workers := len(v.Ranks(collective.Worker))
 	path := filepath.Join(os.Getenv(envServerDir), strings.Replace(shareFiles, "*", fmt.Sprint(v.Self), 1))
+	var lost *collective.RankError
 	err := w.Attend(ctx, all)
-	if err == nil {
+	switch {
+	case errors.As(err, &lost):
+		return nil // the workers may have given up this group; if one of them is lost, the others report it
+	case err == nil:
 		err = paramserver.ServeKept(ctx, all, workers, paramserver.Keeper{Backend: b, Optimizer: o, Path: path})
 	}
 	if paramserver.IsServerLost(err, workers) {

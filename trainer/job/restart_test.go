@@ -16,6 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/collective/secret"
+	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/launch"
@@ -67,6 +68,14 @@ func (k *killer) run(ctx context.Context) {
 			killProcess(k.t, pid)
 		}
 	}
+}
+
+// A server whose group the workers have given up does not fail: they form another.
+func TestServerOfAGroupGivenUp(t *testing.T) {
+	groups := collectivetest.Local(t, 3)
+	require.NoError(t, groups[0].Close())
+	require.Error(t, new(crew.Worker).Attend(t.Context(), groups[1]), "the test needs a broken group")
+	require.NoError(t, serveKept(t.Context(), new(crew.Worker), groups[2], optim.DefaultAdam()))
 }
 
 // Servers that are killed at random moments are started again. Each step is made once, and

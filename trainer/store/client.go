@@ -29,8 +29,8 @@ type ClientConfig struct {
 	Addr string      // HOST:PORT of the Server
 	Key  *secret.Key // that of the Server, or nil
 	// Patience is how long a call waits for the server, which may be about to be started,
-	// or started again. After a third of it, a silent connection is replaced. Default 1
-	// minute.
+	// or started again. The time in which bytes of a message move does not count. After a
+	// third of it, a silent connection is replaced. Default 1 minute.
 	Patience time.Duration
 }
 
@@ -149,12 +149,11 @@ func (c *Client) call(ctx context.Context, r request) (reply, error) {
 	if err := ctx.Err(); err != nil {
 		return reply{}, c.wrap(err)
 	}
-	message := r.encode()
-	tryCtx, cancel := context.WithTimeout(ctx, c.config.Patience)
-	defer cancel()
+	message, left := r.encode(), c.config.Patience
 	var last error // of an attempt that patience did not end
 	for delay := firstRetry; ; delay = min(2*delay, lastRetry) {
-		answer, err := c.try(tryCtx, message)
+		answer, waited, err := c.try(ctx, message, min(left, c.config.Patience/3))
+		left -= waited
 		switch {
 		case err == nil:
 			if err = answer.err(r); err != nil {
@@ -165,15 +164,17 @@ func (c *Client) call(ctx context.Context, r request) (reply, error) {
 			return reply{}, c.wrap(err)
 		case errors.Is(err, ErrClosed):
 			return reply{}, err
-		case last == nil || tryCtx.Err() == nil:
+		case last == nil || left > 0:
 			last = err
 		}
 		select {
-		case <-time.After(delay):
-		case <-tryCtx.Done():
-			if ctx.Err() != nil {
-				return reply{}, c.wrap(ctx.Err())
-			}
+		case <-time.After(min(delay, left)):
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			return reply{}, c.wrap(ctx.Err())
+		}
+		if left -= delay; left <= 0 {
 			return reply{}, fmt.Errorf("no store answers at %s within %v: %w; start one with ringtrain store serve", c.config.Addr, c.config.Patience, clause(last))
 		}
 	}
@@ -182,21 +183,30 @@ func (c *Client) call(ctx context.Context, r request) (reply, error) {
 // wrap adds the address of the store to an error.
 func (c *Client) wrap(err error) error { return fmt.Errorf("store %s: %w", c.config.Addr, err) }
 
-// try sends a request once, on an idle connection if there is one. If it fails, all idle
-// connections are closed, because the server has probably gone.
-func (c *Client) try(ctx context.Context, message []byte) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.config.Patience/3)
-	defer cancel()
-	conn, err := c.connection(ctx)
+// try sends a request once, on an idle connection if there is one. It fails if no bytes move for
+// the time limit, and returns for how long none have moved. If it fails, all idle connections are
+// closed, because the server has probably gone.
+func (c *Client) try(ctx context.Context, message []byte, limit time.Duration) (answer reply, waited time.Duration, err error) {
+	last := time.Now()
+	dialing, dialed := context.WithTimeout(ctx, limit)
+	defer dialed()
+	conn, err := c.connection(dialing)
 	if err != nil {
-		return reply{}, err
+		return reply{}, time.Since(last), err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silence := time.AfterFunc(limit-time.Since(last), cancel)
+	defer silence.Stop()
 	stop := expireOnCancel(ctx, conn)
-	answer, err := exchange(conn, message)
+	answer, err = exchange(moving{conn, func() {
+		last = time.Now()
+		silence.Reset(limit)
+	}}, message)
 	if inTime := stop(); err != nil || !inTime {
 		_ = conn.Close()
 		c.dropIdle()
-		return answer, err
+		return answer, time.Since(last), err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +215,7 @@ func (c *Client) try(ctx context.Context, message []byte) (reply, error) {
 	} else {
 		c.idle = append(c.idle, conn)
 	}
-	return answer, nil
+	return answer, time.Since(last), nil
 }
 
 // connection returns an idle connection or a new one.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,47 @@ func TestPatience(t *testing.T) {
 	}()
 	serving(t, opened(t, t.TempDir()), ServerConfig{Addr: addr})
 	require.NoError(t, <-done)
+}
+
+// A call takes as long as bytes move, and continues with a new connection if one breaks then.
+func TestSlowTransfer(t *testing.T) {
+	s := serving(t, opened(t, t.TempDir()), ServerConfig{})
+	for _, breaks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const patience = 3 * time.Second
+			c, err := NewClient(ClientConfig{Addr: s.Addr().String(), Patience: patience})
+			require.NoError(t, err)
+			defer c.Close()
+			near, far := net.Pipe()
+			c.idle = []net.Conn{near}
+			go func() {
+				defer far.Close()
+				for b := make([]byte, pieceSize); ; {
+					<-time.After(patience / 4)
+					if n, err := far.Read(b); err != nil || n < pieceSize {
+						break
+					}
+				}
+				answer := reply{status: statusDone, version: 9}.encode()
+				require.NoError(t, writeMessage(io.Discard, answer)) // sets its length
+				for _, b := range answer {
+					<-time.After(patience / 4)
+					if _, err := far.Write([]byte{b}); err != nil || breaks {
+						return
+					}
+				}
+			}()
+			begin := time.Now()
+			version, err := c.Set(t.Context(), "w", Raw(make([]byte, 16*pieceSize)), 0)
+			require.NoError(t, err)
+			require.Greater(t, time.Since(begin), patience)
+			want := uint64(9)
+			if breaks {
+				want = 1
+			}
+			require.Equal(t, want, version)
+		})
+	}
 }
 
 // A call does not try all connections to a server that is gone, one after another.

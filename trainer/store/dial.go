@@ -64,7 +64,7 @@ func greet(conn net.Conn) error {
 
 // readReply reads a reply.
 func readReply(conn net.Conn, limit int) (reply, error) {
-	b, err := readMessage(conn, limit, nil)
+	b, err := readMessage(conn, limit)
 	if err != nil {
 		return reply{}, err
 	}

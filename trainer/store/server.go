@@ -20,7 +20,7 @@ import (
 const (
 	maxClients    = 1024             // connected at the same time
 	handshakeTime = 10 * time.Second // maximum duration of a handshake
-	messageTime   = 2 * time.Minute  // maximum duration of one message
+	messageTime   = 2 * time.Minute  // maximum time in which no bytes of a message move
 	acceptRetry   = 10 * time.Millisecond
 	maxLinger     = 64 << 10 // bytes of a refused client that are read before the connection closes
 )
@@ -147,10 +147,12 @@ func (s *Server) track(c net.Conn) bool {
 // converse serves one client until it leaves.
 func (s *Server) converse(raw net.Conn) {
 	conn, err := s.handshake(raw)
+	renew := func() { _ = raw.SetDeadline(time.Now().Add(messageTime)) }
+	messages := moving{conn, renew}
 	for err == nil {
 		_ = raw.SetDeadline(time.Time{})
 		var message []byte
-		message, err = readMessage(conn, maxMessage, func() { _ = raw.SetDeadline(time.Now().Add(messageTime)) })
+		message, err = readMessage(messages, maxMessage)
 		var r request
 		if err == nil {
 			if r, err = decodeRequest(message); errors.Is(err, errMalformed) {
@@ -162,8 +164,8 @@ func (s *Server) converse(raw net.Conn) {
 		}
 		var answer reply
 		if answer, err = s.answer(r); err == nil {
-			_ = raw.SetDeadline(time.Now().Add(messageTime))
-			err = writeMessage(conn, answer.encode())
+			renew()
+			err = writeMessage(messages, answer.encode())
 		}
 	}
 	if errors.Is(err, ErrRefused) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,27 @@ func TestLoopbackOnly(t *testing.T) {
 	}
 	_, err := Serve(db, ServerConfig{Addr: "nowhere"})
 	require.ErrorContains(t, err, "missing port")
+}
+
+// A client may take long to send a request if some bytes of it come now and then.
+func TestSlowRequest(t *testing.T) {
+	s := serving(t, opened(t, t.TempDir()), ServerConfig{})
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go s.converse(far)
+		defer near.Close()
+		require.NoError(t, greet(near))
+		ask := request{op: opGet, key: "w"}.encode()
+		require.NoError(t, writeMessage(io.Discard, ask)) // sets its length
+		for _, b := range ask {
+			<-time.After(messageTime / 2)
+			_, err := near.Write([]byte{b})
+			require.NoError(t, err)
+		}
+		r, err := readReply(near, maxMessage)
+		require.NoError(t, err)
+		require.Equal(t, statusNotFound, r.status)
+	})
 }
 
 // A client with another key, or a key on one side only, is told so, and the server says
@@ -178,7 +200,7 @@ func converse(t *testing.T, s *Server, sent []byte) []byte {
 // lastReply returns the last of several replies.
 func lastReply(t *testing.T, b []byte) (last reply) {
 	for r := bytes.NewReader(b); r.Len() > 0; {
-		message, err := readMessage(r, maxMessage, nil)
+		message, err := readMessage(r, maxMessage)
 		require.NoError(t, err)
 		last, err = decodeReply(message)
 		require.NoError(t, err)

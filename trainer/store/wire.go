@@ -203,14 +203,11 @@ func writeMessage(w io.Writer, b []byte) error {
 }
 
 // readMessage reads what writeMessage wrote. It allocates memory as data arrives, not as
-// announced. begun, which may be nil, is called after the first bytes.
-func readMessage(r io.Reader, limit int, begun func()) ([]byte, error) {
+// announced.
+func readMessage(r io.Reader, limit int) ([]byte, error) {
 	var head [lengthSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
-	}
-	if begun != nil {
-		begun()
 	}
 	n := int64(binary.LittleEndian.Uint32(head[:]))
 	if n > int64(limit) {

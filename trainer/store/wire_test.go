@@ -80,19 +80,19 @@ func TestReadMessage(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, writeMessage(&b, append(newMessage(3), "abc"...)))
 	text := b.Bytes()
-	got, err := readMessage(&b, 3, nil)
+	got, err := readMessage(&b, 3)
 	require.NoError(t, err)
 	require.Equal(t, "abc", string(got))
-	_, err = readMessage(bytes.NewReader(text), 2, nil)
+	_, err = readMessage(bytes.NewReader(text), 2)
 	require.EqualError(t, err, "refused: a message must have at most 2 bytes, not 3")
 	for n := range text {
-		_, err = readMessage(bytes.NewReader(text[:n]), 3, nil)
+		_, err = readMessage(bytes.NewReader(text[:n]), 3)
 		require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 	}
 	announced := bytes.NewReader([]byte{0, 0, 0, 4, 'a'}) // 64 MiB, of which one byte comes
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err = readMessage(announced, maxMessage, nil)
+	_, err = readMessage(announced, maxMessage)
 	runtime.ReadMemStats(&after)
 	require.Error(t, err)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))

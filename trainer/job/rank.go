@@ -128,6 +128,9 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err != nil {
 		return nil, err
 	}
+	if err := compareResume(ctx, r); err != nil {
+		return nil, err
+	}
 	if err := initialize(r, backend); err != nil {
 		return nil, err
 	}

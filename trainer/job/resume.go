@@ -22,6 +22,27 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
+// compareResume returns an error if only some ranks resume: all take part in that.
+func compareResume(ctx context.Context, r *rank) error {
+	v, mine, all := r.group.View(), []int64{0}, make([]int64, r.group.Size())
+	if r.training.Spec.Saving.Resume != "" {
+		mine[0] = 1
+	}
+	if err := collective.AllGather(ctx, r.group, all, mine); err != nil {
+		return fmt.Errorf("comparing whether all machines resume: %w", err)
+	}
+	var without []string
+	for rank, resumes := range all {
+		if node := v.Members[rank].Node; resumes == 0 && !slices.Contains(without, node) {
+			without = append(without, node)
+		}
+	}
+	if len(without) == 0 || slices.Max(all) == 0 {
+		return nil
+	}
+	return crew.Usagef("--resume is missing on %s: give it on every machine, also on those without a checkpoint", enumeration(without))
+}
+
 // resume finds the newest intact checkpoint of --resume on any machine, and gives rank 0
 // its parameters and state. The trainer distributes them from there, so other machines
 // need no file. All ranks get the best evaluation so far.

@@ -114,6 +114,21 @@ func TestResumeFromTheNewestOfAllMachines(t *testing.T) {
 	require.Zero(t, all[2].count("resumed"))
 }
 
+// All ranks name the machines without --resume.
+func TestResumeMissing(t *testing.T) {
+	f, dir := tinySpec(t), t.TempDir()
+	for _, o := range trainRanks(t, f, func(rank int, f *Spec) {
+		f.Saving.Init = filepath.Join(dir, "none") // --resume wins
+		if rank/2 == 1 {
+			f.Saving.Resume = dir
+		}
+	}) {
+		var usage *crew.UsageError
+		require.ErrorAs(t, o.err, &usage)
+		require.EqualError(t, o.err, "--resume is missing on a and c: give it on every machine, also on those without a checkpoint")
+	}
+}
+
 // If no machine has a checkpoint, all ranks say so. If one machine's checkpoint does not fit,
 // or is beyond the last step, the others get an error that names its rank.
 func TestResumeRefusedOnMachines(t *testing.T) {

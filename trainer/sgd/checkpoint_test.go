@@ -75,6 +75,38 @@ func TestRestoreRefuses(t *testing.T) {
 	steps(t, s, 1) // it is not broken
 }
 
+// Only the weights of rank 0 count. The others learn whether they fit.
+func TestSetWeightsInProcesses(t *testing.T) {
+	one := open(t, sgd.Options{Workers: 1, Devices: 1})
+	steps(t, one, 3)
+	good, err := one.Weights(t.Context())
+	require.NoError(t, err)
+	want := hash(t, one)
+	collectivetest.Run(t, collectivetest.Local(t, 2), func(ctx context.Context, g *collective.Group) {
+		s, err := sgd.Join(ctx, g, creator(2, 1), sgd.Options{Workers: 2, Devices: 1, Seed: seed})
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer s.Close()
+		weights, text := good[1:], `sgd: setting the weights: there is no tensor "layers.0.W"`
+		if g.Rank() > 0 {
+			weights, text = good, "sgd: setting the weights: those of worker 0, device 0 do not fit the model; its error says why"
+		}
+		assert.EqualError(t, s.SetWeights(ctx, weights), text)
+		weights = good
+		if g.Rank() > 0 {
+			weights = good[1:]
+		}
+		assert.NoError(t, s.SetWeights(ctx, weights))
+		got, err := s.Weights(ctx)
+		assert.NoError(t, err)
+		sum, err := checkpoint.Hash(got)
+		assert.NoError(t, err)
+		assert.Equal(t, want, sum)
+		assert.NoError(t, g.Barrier(ctx))
+	})
+}
+
 // Only the process of rank 0 writes and reads. The others learn whether it could.
 func TestRestoreInProcesses(t *testing.T) {
 	dir, empty := t.TempDir(), t.TempDir()

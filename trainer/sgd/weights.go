@@ -2,11 +2,13 @@ package sgd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"gorgonia.org/tensor"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
@@ -29,25 +31,52 @@ func (s *SGD) Weights(ctx context.Context) (weights []checkpoint.Named, err erro
 	return weights, err
 }
 
-// SetWeights sets the parameters of all replicas to those of worker 0, device 0, after it
-// has set these to copies of weights. weights has each parameter once, as float32. The
-// optimizer's state does not change.
+// SetWeights sets the parameters of all replicas to copies of weights, which has each parameter
+// once, as float32. All processes call it, and only that of worker 0, device 0 needs weights.
+// Weights that do not fit the model change nothing, and do not break s. The optimizer's state does
+// not change.
 func (s *SGD) SetWeights(ctx context.Context, weights []checkpoint.Named) error {
 	if s.broken != nil {
 		return s.broken
 	}
-	values, err := arenaOf(s.replicas[0].Task.Params(), weights)
-	if err != nil {
-		return fmt.Errorf("sgd: setting the weights: %w", err)
+	var values []float32
+	var unfit error
+	if r := s.first(); r != nil {
+		values, unfit = arenaOf(r.Task.Params(), weights)
 	}
-	return s.together(ctx, "setting the weights", func(r *Replica) error {
+	refused := false
+	err := s.together(ctx, "setting the weights", func(r *Replica) error {
+		fits := []int64{1}
+		if unfit != nil {
+			fits[0] = 0
+		}
+		if err := collective.Broadcast(ctx, r.group, fits, 0); err != nil {
+			return err
+		}
+		if r == s.replicas[0] {
+			refused = fits[0] == 0
+		}
+		if fits[0] == 0 {
+			return nil
+		}
 		p := r.Task.Params()
-		r.Backend.Copy(p.Values, values)
+		if r.rank == 0 {
+			r.Backend.Copy(p.Values, values)
+		}
 		if err := r.group.Broadcast(ctx, trainer.Operand(p.Values), 0); err != nil {
 			return err
 		}
 		return r.Backend.Sync(ctx)
 	})
+	switch {
+	case err != nil:
+		return err
+	case unfit != nil:
+		return fmt.Errorf("sgd: setting the weights: %w", unfit)
+	case refused:
+		return errors.New("sgd: setting the weights: those of worker 0, device 0 do not fit the model; its error says why")
+	}
+	return nil
 }
 
 // weights returns copies of the replica's parameters.

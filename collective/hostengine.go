@@ -139,12 +139,19 @@ func (e *HostEngine) admit(ctx context.Context) error {
 	if ctx.Err() != nil {
 		e.Abort(e.tooLate(ctx))
 	}
-	for p := e; p != nil; p = p.parent {
-		if cause := p.aborted.Load(); cause != nil {
-			return cause
-		}
+	return e.abortedHere()
+}
+
+// abortedHere returns why this process has aborted the engine or, for a Sub, the
+// engine around it, or nil.
+func (e *HostEngine) abortedHere() error {
+	if cause := e.aborted.Load(); cause != nil {
+		return cause
 	}
-	return nil
+	if e.parent == nil {
+		return nil
+	}
+	return e.t.(*subTransport).translate(e.parent.abortedHere())
 }
 
 // performAll runs the calls one after another, except for the two halves of a

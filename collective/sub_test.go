@@ -54,6 +54,11 @@ func TestSubNamesFailedRanks(t *testing.T) {
 						ready.Wait()
 						all.Abort(full)
 						close(failed)
+						var own *RankError
+						if assert.ErrorAs(t, g.Barrier(ctx), &own) {
+							assert.Equal(t, g.Rank(), own.Rank)
+							assert.Equal(t, views[0].Name(c.whole), own.Node)
+						}
 						return
 					}
 					<-failed

@@ -32,10 +32,10 @@ var (
 	_ sender = (*queueSender)(nil)
 )
 
-// newSender returns a sender over the Poster p, or over t if p is nil.
-func newSender(t Transport, p Poster) sender {
-	if p != nil {
-		return &postSender{t: p}
+// newSender returns a sender over the Poster of t, or over t if it has none.
+func newSender(t Transport, can Abilities) sender {
+	if can.Post != nil {
+		return &postSender{t: can.Post, noted: can.NoteWaits != nil}
 	}
 	return newQueueSender(t)
 }
@@ -43,6 +43,8 @@ func newSender(t Transport, p Poster) sender {
 // A postSender sends by a Poster, in the goroutine of the call.
 type postSender struct {
 	t       Poster
+	noted   bool   // the transport notes its waits
+	waits   *Waits // nil if noted
 	message outgoing
 	err     error // the first failure since the last flush
 }
@@ -51,6 +53,7 @@ func (s *postSender) slot() *outgoing { return &s.message }
 
 func (s *postSender) send(m *outgoing) {
 	if s.err == nil {
+		s.expect()
 		s.err = s.t.Post(m.to, &m.h, m.parts)
 	}
 	m.parts = m.parts[:0]
@@ -59,13 +62,28 @@ func (s *postSender) send(m *outgoing) {
 func (s *postSender) flush() error {
 	err := s.err
 	if err == nil {
+		s.expect()
 		err = s.t.Flush(context.Background())
+	}
+	if s.waits != nil {
+		s.waits.nothing()
 	}
 	s.err = nil
 	return err
 }
 
-func (s *postSender) noteWaits(*Waits) {} // the transport notes these waits itself
+// expect records that the receiver of the last message may keep the transport waiting.
+func (s *postSender) expect() {
+	if s.waits != nil {
+		s.waits.expect(s.message.to, SlowToMove)
+	}
+}
+
+func (s *postSender) noteWaits(w *Waits) {
+	if !s.noted {
+		s.waits = w
+	}
+}
 
 func (s *postSender) close() {}
 

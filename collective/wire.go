@@ -24,7 +24,7 @@ type wire struct {
 }
 
 func newWire(v View, t Transport, can Abilities) wire {
-	return wire{t: t, rank: v.Self, size: v.Size(), out: newSender(t, can.Post), waits: new(Waits), noteWaits: can.NoteWaits, heard: make([]uint64, v.Size())}
+	return wire{t: t, rank: v.Self, size: v.Size(), out: newSender(t, can), waits: new(Waits), noteWaits: can.NoteWaits, heard: make([]uint64, v.Size())}
 }
 
 // record makes the wire note waits in waits.

@@ -125,8 +125,14 @@ func (g *caller) queueUp(ctx context.Context, c *Call) error {
 }
 
 // giveUp breaks the group because a call was not made before its context ended.
-// The other ranks do make the call, and would wait.
+// The other ranks do make the call, and would wait. If the group is broken already, the
+// error is what broke it.
 func (g *caller) giveUp(c *Call, waited time.Duration, cause error) error {
+	if host := g.engine.Host(); host != nil {
+		if broke := host.Err(); broke != nil {
+			return g.fail(c, 0, waited, broke)
+		}
+	}
 	e := &RankError{Rank: g.Rank(), Phase: "cancelled", Err: cause}
 	err := g.fail(c, 0, waited, e) // before a call in progress fails because of the Abort
 	g.engine.Abort(e)
@@ -136,6 +142,9 @@ func (g *caller) giveUp(c *Call, waited time.Duration, cause error) error {
 // begin starts a call and returns its context. The call is then the only one
 // until watchdog.finish.
 func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, err error) {
+	if ctx.Err() != nil {
+		return nil, g.tooLate(ctx, c)
+	}
 	limited, alone := g.watchdog.begin(ctx)
 	if !alone {
 		return nil, g.busy(c)
@@ -145,6 +154,16 @@ func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, e
 		return nil, g.refusal(c)
 	}
 	return limited, nil
+}
+
+// tooLate breaks the group because ctx ended before the call. No other rank is to blame,
+// even if ctx had a deadline.
+func (g *caller) tooLate(ctx context.Context, c *Call) error {
+	if err := g.reserve(c); err != nil {
+		return err
+	}
+	defer g.watchdog.finish()
+	return g.giveUp(c, 0, context.Cause(ctx))
 }
 
 // reserve keeps calls from beginning, until watchdog.finish.

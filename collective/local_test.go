@@ -84,6 +84,22 @@ func TestDeadlineNamesWhoDidNotCall(t *testing.T) {
 	require.ErrorIs(t, groups[1].Barrier(context.Background()), collective.ErrLate, "it gets the error")
 }
 
+// If the deadline passed before a call, no other rank is to blame, even one that has made fewer calls.
+func TestDeadlineBeforeTheCall(t *testing.T) {
+	views, transports := collective.Local(3)
+	groups := collectivetest.Groups(t, views, transports, collective.Options{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(context.DeadlineExceeded)
+	for _, r := range []int{1, 0, 2} {
+		err := groups[r].Barrier(ctx)
+		var culprit *collective.RankError
+		require.ErrorAs(t, err, &culprit)
+		require.Equal(t, 1, culprit.Rank)
+		require.Equal(t, "cancelled", culprit.Phase)
+		require.ErrorContains(t, err, "deadline exceeded")
+	}
+}
+
 type journal struct {
 	calls []collective.Call
 	steps []uint64

@@ -102,7 +102,7 @@ func (g *Group) Barrier(ctx context.Context) error {
 }
 
 // Abort breaks the group on every rank. All ranks get a *RankError that names
-// this rank and the cause.
+// this rank and the cause, unless the group was broken before.
 func (g *Group) Abort(cause error) {
 	g.engine.Abort(&RankError{Rank: g.Rank(), Node: g.view.Name(g.Rank()), Epoch: g.view.Epoch, Phase: "failed", Err: cause})
 }

@@ -79,3 +79,16 @@ func TestLost(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, err, groups[0].Lost())
 }
+
+// A later Abort does not hide the rank that broke the group.
+func TestAbortKeepsTheFirstCause(t *testing.T) {
+	groups := collectivetest.Local(t, 3)
+	groups[2].Abort(errors.New("the disk is full"))
+	groups[0].Abort(errors.New("a rank has failed"))
+	for _, err := range []error{groups[0].Lost(), groups[0].Barrier(t.Context())} {
+		var culprit *collective.RankError
+		require.ErrorAs(t, err, &culprit)
+		require.Equal(t, 2, culprit.Rank)
+		require.ErrorContains(t, err, "the disk is full")
+	}
+}

@@ -232,8 +232,12 @@ func (e *HostEngine) tooLate(ctx context.Context) *RankError {
 
 // Abort is part of Engine.
 func (e *HostEngine) Abort(cause *RankError) {
-	e.aborted.CompareAndSwap(nil, cause)
 	e.t.Abort(cause)
+	var before *RankError // if the transport was broken already, this caller is not the culprit
+	if e.can.Err != nil && errors.As(e.can.Err(), &before) {
+		cause = before
+	}
+	e.aborted.CompareAndSwap(nil, cause)
 }
 
 // Close is part of Engine.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -154,7 +155,7 @@ func (m *Messages) Recv(ctx context.Context, v Vector) error {
 // End tells the other ranks that this one sends no more. It discards the messages
 // that arrive from then on, and returns when every rank has called End. The group may
 // then make calls again, or begin other Messages. End has no deadline. The end of ctx
-// breaks the group.
+// breaks the group. If ctx had a deadline, the error names a rank that has not called End.
 func (m *Messages) End(ctx context.Context) error {
 	if !m.receiving.TryLock() {
 		return m.concurrent("Next or Recv")
@@ -169,11 +170,16 @@ func (m *Messages) End(ctx context.Context) error {
 		return err
 	}
 	m.ended = true
-	defer AbortOnCancel(ctx, m.host.t, m.g.Rank())()
+	if ctx.Err() != nil { // no other rank is late
+		m.host.Abort(&RankError{Rank: m.g.Rank(), Phase: "cancelled", Err: context.Cause(ctx)})
+	}
+	var awaited atomic.Int64 // a rank that has not ended; this one if there is none
+	awaited.Store(int64(m.awaited()))
+	defer m.breakAfter(ctx, func() int { return int(awaited.Load()) })()
 	var sent error
 	var sender sync.WaitGroup
 	sender.Go(func() { sent = m.sendEnds(&c) })
-	err := m.discard()
+	err := m.discard(&awaited)
 	sender.Wait()
 	if err == nil {
 		err = sent
@@ -194,9 +200,18 @@ func (m *Messages) sendEnds(c *Call) error {
 	return nil
 }
 
-// discard skips messages until all other ranks have ended.
-func (m *Messages) discard() error {
-	for {
+// awaited returns a rank that has not ended, or this one if there is none. The caller
+// holds receiving.
+func (m *Messages) awaited() int {
+	if len(m.senders) == 0 {
+		return m.g.Rank()
+	}
+	return m.senders[0]
+}
+
+// discard skips messages until all other ranks have ended. It keeps m.awaited in awaited.
+func (m *Messages) discard(awaited *atomic.Int64) error {
+	for ; ; awaited.Store(int64(m.awaited())) {
 		if _, err := m.next(context.Background()); err == io.EOF {
 			return nil
 		} else if err != nil {
@@ -325,17 +340,23 @@ func (m *Messages) total() (n uint64) {
 // stop is called.
 func (m *Messages) limit(ctx context.Context, peer int) (stop func()) {
 	limited, cancel := context.WithTimeoutCause(ctx, m.g.opts.Deadline, ErrLate)
-	watched := context.AfterFunc(limited, func() {
-		broke := &RankError{Rank: peer, Phase: "not called", Err: ErrLate}
-		if cause := context.Cause(limited); !errors.Is(cause, ErrLate) && !errors.Is(cause, context.DeadlineExceeded) {
-			broke = &RankError{Rank: m.g.Rank(), Phase: "cancelled", Err: cause}
-		}
-		m.host.Abort(broke)
-	})
+	watched := m.breakAfter(limited, func() int { return peer })
 	return func() {
 		watched()
 		cancel()
 	}
+}
+
+// breakAfter breaks the group when ctx ends, until stop is called. If a deadline ends it,
+// late returns the culprit.
+func (m *Messages) breakAfter(ctx context.Context, late func() int) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		broke := &RankError{Rank: m.g.Rank(), Phase: "cancelled", Err: context.Cause(ctx)}
+		if errors.Is(broke.Err, ErrLate) || errors.Is(broke.Err, context.DeadlineExceeded) {
+			broke = &RankError{Rank: late(), Phase: "not called", Err: ErrLate}
+		}
+		m.host.Abort(broke)
+	})
 }
 
 // usable checks a vector before anything is sent or received.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -176,6 +177,40 @@ func testLateReceiver(t *testing.T, make Maker) {
 	endSend(t, make, context.DeadlineExceeded, func(g *collective.Group, lost *collective.RankError) {
 		assert.Equal(t, 0, lost.Rank)
 		assert.ErrorIs(t, lost, collective.ErrLate)
+	})
+}
+
+// testLateEnd lets the time for the End of rank 0 pass while rank 1 has not called End. All
+// ranks name rank 1.
+func testLateEnd(t *testing.T, make Maker) {
+	limited, pass := context.WithCancelCause(t.Context())
+	Run(t, make(t, 3), func(ctx context.Context, g *collective.Group) {
+		m, err := g.Messages(ctx)
+		assert.NoError(t, err)
+		switch g.Rank() {
+		case 0:
+			found, err := m.Next(ctx)
+			assert.NoError(t, err)
+			assert.Equal(t, collective.Message{From: 2, End: true}, found)
+			assert.ErrorIs(t, m.End(limited), collective.ErrLate)
+		case 1:
+			for from := -1; err == nil && from != 0; {
+				var found collective.Message
+				found, err = m.Next(ctx)
+				from = found.From
+			}
+			assert.NoError(t, err)
+			pass(context.DeadlineExceeded)
+			for g.Lost() == nil && ctx.Err() == nil {
+				runtime.Gosched()
+			}
+		case 2:
+			assert.ErrorIs(t, m.End(ctx), collective.ErrLate)
+		}
+		var lost *collective.RankError
+		if assert.ErrorAs(t, g.Lost(), &lost, "rank %d", g.Rank()) {
+			assert.Equal(t, 1, lost.Rank)
+		}
 	})
 }
 

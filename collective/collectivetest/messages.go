@@ -35,6 +35,7 @@ func TestMessages(t *testing.T, make Maker) {
 		"closes":              testCloseDuringNext,
 		"cancelled":           testSendCancelled,
 		"late":                testLateReceiver,
+		"late end":            testLateEnd,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, make) })
 	}

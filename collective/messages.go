@@ -30,7 +30,9 @@ type Message struct {
 //
 // The group makes no calls until every rank has called End. A call of a rank that
 // exchanges messages returns ErrMessaging and breaks nothing. If a rank makes a call
-// instead of beginning Messages, all ranks get a mismatch, and the group is broken.
+// that sends something instead of beginning Messages, all ranks get a mismatch, and the
+// group is broken. A call that only receives, such as Recv, ends when a message arrives,
+// or at its deadline.
 //
 // Errors are those of calls: a *RankError names the rank that failed, also while all
 // ranks wait in Next, and the group is then broken. Errors about arguments, and the

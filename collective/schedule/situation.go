@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -32,7 +33,7 @@ func (m Method) partial() bool { return m == Ring || !m.RingOrdered() }
 // predictions.
 func (s *Situation) Plan(count, width int, partial bool) Plan {
 	size := len(s.Hosts)
-	if s.forced(partial) {
+	if s.forced(count, width, partial) {
 		p := PlanReduce(size, count, width, s.OneHost(), partial)
 		p.Method, p.Why = s.Force, "forced"
 		if p.Method == Ring {
@@ -40,7 +41,7 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 		}
 		return p
 	}
-	if e, ok := s.tuned(count*width, partial); ok {
+	if e, ok := s.tuned(count, width, partial); ok {
 		return e.plan(width)
 	}
 	if s.Shared {
@@ -73,19 +74,26 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 // Expect returns Table.Expect for vectors whose Plan comes from the table. The table's
 // times say nothing about other plans.
 func (s *Situation) Expect(count, width int, partial bool) (time.Duration, bool) {
-	if _, ok := s.tuned(count*width, partial); !ok || s.forced(partial) {
+	if _, ok := s.tuned(count, width, partial); !ok || s.forced(count, width, partial) {
 		return 0, false
 	}
 	return s.Table.Expect(len(s.Hosts), count*width)
 }
 
-// forced reports whether Force is used.
-func (s *Situation) forced(partial bool) bool { return s.Force != 0 && s.can(s.Force, partial, true) }
+// forced reports whether Force is used for count elements of width bytes.
+func (s *Situation) forced(count, width int, partial bool) bool {
+	return s.Force != 0 && s.can(s.Force, partial, true) && s.sendable(Plan{Method: s.Force}, count, width)
+}
 
-// tuned returns the table's entry for vectors of some bytes, if it can be used.
-func (s *Situation) tuned(bytes int, partial bool) (Entry, bool) {
-	e, ok := s.Table.find(len(s.Hosts), bytes)
-	return e, ok && s.can(e.Method, partial, s.Any)
+// tuned returns the table's entry for count elements of width bytes, if it can be used.
+func (s *Situation) tuned(count, width int, partial bool) (Entry, bool) {
+	e, ok := s.Table.find(len(s.Hosts), count*width)
+	return e, ok && s.can(e.Method, partial, s.Any) && s.sendable(e.plan(width), count, width)
+}
+
+// sendable reports whether the length of a plan's messages fits into a header.
+func (s *Situation) sendable(p Plan, count, width int) bool {
+	return uint64(p.Message(len(s.Hosts), count)) <= math.MaxUint32/uint64(width)
 }
 
 // rivals returns the methods that may take less time than the planned one to reduce vectors

@@ -39,6 +39,22 @@ func TestSituationPlans(t *testing.T) {
 	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 4, true).Method, "there is one host")
 }
 
+// A method that sends whole vectors is not used for those that are too long for one message.
+func TestSituationPlansWithoutHugeMessages(t *testing.T) {
+	const tooMany = 1 << 30 // elements of 4 bytes: one byte more than a message can have
+	for m, most := range map[schedule.Method]int{
+		schedule.OneShot: tooMany - 1, schedule.Bruck: tooMany/2 - 1, schedule.Collected: tooMany/2 - 1,
+	} {
+		s := situation(0, 1, 2, 3)
+		s.Force = m
+		require.Equal(t, m, s.Plan(most, 4, true).Method)
+		require.Equal(t, schedule.Ring, s.Plan(tooMany, 4, true).Method)
+		s.Force, s.Table = 0, &schedule.Table{Ranks: 4, Entries: []schedule.Entry{{Bytes: 4, Method: m, Segment: 4}}}
+		require.Equal(t, m, s.Plan(most, 4, true).Method)
+		require.Equal(t, schedule.Ring, s.Plan(tooMany, 4, true).Method)
+	}
+}
+
 // Predictions grow with the number of bytes, for every method.
 func TestPredictGrows(t *testing.T) {
 	for size := 2; size <= 17; size++ {

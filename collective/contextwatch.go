@@ -20,6 +20,14 @@ func (w *contextWatch) follow(ctx context.Context, do func()) {
 	w.stop = context.AfterFunc(ctx, do)
 }
 
+// end stops watching for good. It changes nothing, so a call that is about to be refused may
+// still read ctx.
+func (w *contextWatch) end() {
+	if w.stop != nil {
+		w.stop()
+	}
+}
+
 // forget stops watching.
 func (w *contextWatch) forget() {
 	if w.stop != nil {

@@ -246,7 +246,7 @@ func (e *HostEngine) Close() error {
 	e.closed.Do(func() {
 		e.active.end()
 		e.messaging.Lock()
-		e.contextWatch.forget()
+		e.contextWatch.end()
 		e.out.close()
 		if e.can.Free != nil && !e.divided { // a Sub may still use the memory
 			e.can.Free()

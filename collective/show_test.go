@@ -2,6 +2,7 @@ package collective
 
 import (
 	"context"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +58,23 @@ func TestShownCallIsMade(t *testing.T) {
 			require.NoError(t, e.Close())
 		})
 	}
+}
+
+// A call may begin while Close runs. It then fails, and shows nothing.
+func TestNothingIsShownWhileClosing(t *testing.T) {
+	s := new(shower)
+	e := OverTransport(View{Members: make([]Member, 2)}, s)
+	v := Of(make([]int64, 10))
+	require.NoError(t, e.Start(&Operation{Header: Header{Call: Call{Kind: KindBarrier}}}))
+	require.NoError(t, e.Wait(t.Context()))
+	closed := make(chan error)
+	go func() { closed <- e.Close() }()
+	for !e.active.closing.Load() {
+		runtime.Gosched()
+	}
+	err := e.Start(&Operation{Header: Header{Call: Call{Kind: KindAllReduce}}, Dst: v, Src: v})
+	require.NoError(t, <-closed)
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, e.Start(&Operation{Header: Header{Call: Call{Kind: KindAllReduce}}, Dst: v, Src: v}), ErrClosed)
+	require.Empty(t, s.calls)
 }

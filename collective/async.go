@@ -94,10 +94,10 @@ func (g *caller) queue(ctx context.Context, c *Call, run func() error) *Work {
 	if err == nil {
 		return w
 	}
-	if !errors.Is(err, ErrClosed) {
-		err = g.giveUp(c, time.Since(began), err)
+	if g.closed.Load() {
+		return overWith(g.refusal(c))
 	}
-	return overWith(err)
+	return overWith(g.giveUp(c, time.Since(began), err))
 }
 
 // overWith returns the Work of a call that was not made.

@@ -100,6 +100,15 @@ func TestDeadlineBeforeTheCall(t *testing.T) {
 	}
 }
 
+// After Close, the error of an asynchronous call says which call failed, as that of any call.
+func TestAsyncAfterClose(t *testing.T) {
+	g := collectivetest.Local(t, 1)[0]
+	require.NoError(t, g.Close())
+	err := g.AllReduceAsync(t.Context(), collective.Of([]int64{1}), collective.Sum).Wait(t.Context())
+	require.ErrorIs(t, err, collective.ErrClosed)
+	require.EqualError(t, err, "collective: AllReduce(int64[1], sum) on rank 0: closed")
+}
+
 type journal struct {
 	calls []collective.Call
 	steps []uint64

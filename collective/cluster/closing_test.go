@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -20,6 +22,25 @@ func (d dialled) Write(line []byte) (int, error) {
 		d <- struct{}{}
 	}
 	return len(line), nil
+}
+
+// Regroup returns a failure of this process alone. Another View would not help.
+func TestRegroupReturnsOwnFailure(t *testing.T) {
+	ctx, cancel := context.WithCancel(deadline(t))
+	defer cancel()
+	noGPU, made := errors.New("no GPU is left"), 0
+	nodes := start(t, cluster.Config{Engine: func(_ context.Context, _ collective.View, base *collective.HostEngine) (collective.Engine, error) {
+		if made++; made == 1 {
+			return base, nil
+		}
+		if made > 2 {
+			cancel()
+		}
+		return nil, errors.Join(noGPU, base.Close())
+	}}, 1)
+	_, err := nodes[0].Regroup(ctx, groups(t, nodes)[0])
+	require.ErrorIs(t, err, noGPU)
+	require.Equal(t, 2, made)
 }
 
 // A member that closes while the others regroup ends its own Regroup. The others continue

@@ -17,7 +17,8 @@ import (
 // The error that broke the Group names the lost member. Otherwise Regroup finds it
 // within a second or two. A member that agrees to the next View but does not call
 // Regroup within Config.ConnectTime is logged, and left out of the View after that.
-// Regroup continues in this way until ctx ends.
+// Regroup continues in this way until ctx ends, or until this process itself cannot make
+// the Group, for instance because Config.Engine fails.
 //
 // The error matches membership.ErrMinority if too few members of the last View are
 // left, and membership.ErrExpelled if the others continued without this process.
@@ -37,6 +38,9 @@ func (n *Node) Regroup(ctx context.Context, broken *collective.Group) (*collecti
 		}
 		if _, err := n.newest(); err != nil { // err of connect does not tell: another member may have closed
 			return nil, err
+		}
+		if e := (*collective.RankError)(nil); !errors.As(err, &e) && !errors.Is(err, context.DeadlineExceeded) {
+			return nil, err // no member failed, so the next View would not help
 		}
 		n.config.Log.Warn("cannot connect to all members of the view; trying without the lost one", "epoch", view.Epoch, "error", err)
 		lost = lostMembers(view, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -144,6 +145,19 @@ func TestMinorityIsClearAfterAWhile(t *testing.T) {
 	require.ErrorIs(t, err, ErrMinority)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.InDelta(t, minorityPatience.Seconds(), time.Since(begin).Seconds(), 2)
+}
+
+// The outlook of an earlier Next does not shorten the patience of the next one.
+func TestMinorityOfAnEarlierNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		self := member("m", 0, 2)
+		s := newStatus(self)
+		s.foresee(&outlook{short: time.Now().Add(-time.Minute)})
+		began := time.Now()
+		_, err := s.next(t.Context(), self, collective.View{})
+		require.ErrorIs(t, err, ErrMinority)
+		require.Equal(t, minorityPatience, time.Since(began))
+	})
 }
 
 // Both of two members are alive, but their connection broke: each reports that it

@@ -203,12 +203,17 @@ func (s *status) view(ctx context.Context, self collective.Member) (collective.V
 
 // next waits for a View of a higher epoch than after's.
 func (s *status) next(ctx context.Context, self collective.Member, after collective.View) (collective.View, error) {
+	began := time.Now()
 	for {
 		s.mu.Lock()
 		agreed, excluded, closed, o, changed := s.agreed, s.excluded, s.closed, s.outlook, s.changed
 		s.mu.Unlock()
 		var patience <-chan time.Time
-		if since := o.shortSince(); !since.IsZero() {
+		since := o.shortSince()
+		if !since.IsZero() {
+			if since.Before(began) { // the outlook may be that of an earlier call
+				since = began
+			}
 			patience = time.After(time.Until(since.Add(minorityPatience)))
 		}
 		switch {
@@ -220,7 +225,7 @@ func (s *status) next(ctx context.Context, self collective.Member, after collect
 			return collective.View{}, &ExpelledError{Member: self, By: excluded.by.Name, Job: excluded.job, Epoch: excluded.epoch}
 		case ctx.Err() != nil:
 			return collective.View{}, o.explain(after, context.Cause(ctx))
-		case patience != nil && time.Since(o.short) >= minorityPatience:
+		case patience != nil && time.Since(since) >= minorityPatience:
 			return collective.View{}, o.explain(after, nil)
 		}
 		select {

@@ -43,13 +43,15 @@ func (n *Node) Regroup(ctx context.Context, broken *collective.Group) (*collecti
 			return nil, err // no member failed, so the next View would not help
 		}
 		n.config.Log.Warn("cannot connect to all members of the view; trying without the lost one", "epoch", view.Epoch, "error", err)
-		lost = lostMembers(view, err)
+		lost = lostMembers(view, view, err)
 	}
 }
 
-// leave closes the Group, and returns its View and the members that are gone.
+// leave closes the Group, and returns its View and the members that are gone. broken may
+// be a Sub of the Group.
 func (n *Node) leave(ctx context.Context, broken *collective.Group) (collective.View, []collective.Member, error) {
-	if _, err := n.newest(); err != nil {
+	group, err := n.newest()
+	if err != nil {
 		return collective.View{}, nil, err
 	}
 	defer n.closeGroup()
@@ -59,15 +61,27 @@ func (n *Node) leave(ctx context.Context, broken *collective.Group) (collective.
 	}
 	cause := broken.Err()
 	_ = broken.Close()
-	return broken.View(), lostMembers(broken.View(), cause), nil
+	view := broken.View()
+	if group != nil {
+		view = group.View()
+	}
+	return view, lostMembers(broken.View(), view, cause), nil
 }
 
-// lostMembers returns the members that are lost, according to an error. A rank that
-// cancelled or made a different call is still there. One that left its group may come
-// back, and one that refused a connection may hold a newer View.
-func lostMembers(v collective.View, cause error) []collective.Member {
+// lostMembers returns the members that are lost, according to an error of a group with
+// the View v, which is whole or that of a Sub. A rank that cancelled or made a different
+// call is still there. One that left its group may come back, and one that refused a
+// connection may hold a newer View.
+func lostMembers(v, whole collective.View, cause error) []collective.Member {
 	var e *collective.RankError
-	if !errors.As(cause, &e) || e.Rank < 0 || e.Rank >= v.Size() || e.Rank == v.Self {
+	if !errors.As(cause, &e) {
+		return nil
+	}
+	rank := e.Rank
+	if rank < 0 { // it is not in the Sub
+		v, rank = whole, e.Whole
+	}
+	if rank < 0 || rank >= v.Size() || rank == v.Self {
 		return nil
 	}
 	dead := errors.Is(e.Err, collective.ErrLost) || errors.Is(e.Err, collective.ErrSilent)
@@ -75,5 +89,5 @@ func lostMembers(v collective.View, cause error) []collective.Member {
 	if !dead && !unreached {
 		return nil
 	}
-	return v.Members[e.Rank : e.Rank+1]
+	return v.Members[rank : rank+1]
 }

@@ -34,8 +34,6 @@ func (m *machine) onVote(now time.Time, msg message) {
 		if asks { // the sender is behind; stale answers need none
 			m.learner.reply(msg.From)
 		}
-	case held == nil && msg.Kind == propose && msg.Epoch > 1:
-		m.consent(msg)
 	case held != nil && msg.Job == job:
 		m.out.send(message{Kind: query, To: msg.From, Job: job, Epoch: held.view.Epoch})
 	}
@@ -79,14 +77,6 @@ func (m *machine) onPropose(now time.Time, msg message) {
 		m.inquiry.hurry(now)
 	}
 	m.out.reply(msg, answer)
-}
-
-// consent lets a running job take this process in. The job's members decide. We
-// have no vote, so there is nothing to remember.
-func (m *machine) consent(msg message) {
-	if msg.Vote != nil && rankOf(msg.Vote.View.Members, m.id) >= 0 {
-		m.out.reply(msg, message{Kind: accept, Ballot: msg.Ballot})
-	}
 }
 
 // onCommit installs a View that others decided.

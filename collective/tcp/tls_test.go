@@ -145,10 +145,11 @@ func TestConnectWithDifferentKeys(t *testing.T) {
 // wait for that write.
 func TestInterruptUnderTLS(t *testing.T) {
 	groups := connect(t, listenAs(t, 2, prover(t)))
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	v := make([]float32, 32<<20)
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond) // it must not end before the call
 	defer cancel()
 	began := time.Now()
-	err := collective.AllReduce(ctx, groups[0], make([]float32, 32<<20), collective.Sum) // the other does not call
+	err := collective.AllReduce(ctx, groups[0], v, collective.Sum) // the other does not call
 	var late *collective.RankError
 	require.ErrorAs(t, err, &late)
 	require.Equal(t, 1, late.Rank)

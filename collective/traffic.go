@@ -16,11 +16,6 @@ type Traffic struct {
 // Bytes returns the total, headers included.
 func (t Traffic) Bytes() int64 { return t.Messages*HeaderSize + t.Payload + t.Shared }
 
-// Minus returns the difference to an earlier Traffic.
-func (t Traffic) Minus(before Traffic) Traffic {
-	return Traffic{t.Messages - before.Messages, t.Payload - before.Payload, t.Shared - before.Shared}
-}
-
 // Traffic returns what this rank has sent so far. Call it only while no call of
 // the group and no Send of its Messages is in progress; asynchronous calls are over when
 // their Work is done. A Sub has its own Traffic. Calls that an engine carries out without its

@@ -27,23 +27,6 @@ const (
 // wsaConnRefused is ECONNREFUSED on Windows, where package syscall has another value.
 const wsaConnRefused = syscall.Errno(10061)
 
-// Dial connects to a process, checks that it is want, and asks for a Link for purpose. ctx
-// limits the whole. If the other side refuses, the error is ErrRefused, with its reason.
-func Dial(ctx context.Context, addr string, id Identity, want Peer, purpose Purpose) (*Link, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	conn, err := (&net.Dialer{Control: unpaced}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, connectError(want, addr, err)
-	}
-	l, err := dialHandshake(ctx, conn, id, want, purpose)
-	if err != nil {
-		_ = conn.Close()
-		return nil, handshakeError(want, addr, err)
-	}
-	return l, nil
-}
-
 func connectError(want Peer, addr string, err error) error {
 	return fmt.Errorf("tcp: cannot connect to %s at %s: %w", want.Name, addr, err)
 }

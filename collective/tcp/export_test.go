@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"net"
 	"time"
 )
 
@@ -36,3 +37,23 @@ func SetLeastStripe(bytes int) (undo func()) {
 	leastStripe = bytes
 	return func() { leastStripe = before }
 }
+
+// Dial connects to a process, checks that it is want, and asks for a Link for purpose. ctx
+// limits the whole. If the other side refuses, the error is ErrRefused, with its reason.
+func Dial(ctx context.Context, addr string, id Identity, want Peer, purpose Purpose) (*Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{Control: unpaced}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, connectError(want, addr, err)
+	}
+	l, err := dialHandshake(ctx, conn, id, want, purpose)
+	if err != nil {
+		_ = conn.Close()
+		return nil, handshakeError(want, addr, err)
+	}
+	return l, nil
+}
+
+// Peer returns the identity of the other side.
+func (l *Link) Peer() Identity { return l.peer }

@@ -17,8 +17,8 @@ const Version = 2
 const confirmation = 0x06
 
 var (
-	// ErrRefused is returned by Dial if the other side refused the Link. The text says
-	// why.
+	// ErrRefused is returned by Connector.Connect if the other side refused the Link. The
+	// text says why.
 	ErrRefused = errors.New("refused")
 	// ErrNotOurs is returned if the other side does not use this protocol.
 	ErrNotOurs = errors.New("not a ringtrain peer")

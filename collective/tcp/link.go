@@ -14,8 +14,8 @@ import (
 type Link struct {
 	conn    net.Conn // raw, or TLS over it
 	raw     net.Conn // the TCP connection: for deadlines and closing
-	peer    Identity
-	purpose Purpose
+	peer    Identity // as the other side claims, and has proved if this process has a key; its Secret is nil
+	purpose Purpose  // what the dialler wants the Link for
 
 	out     [collective.HeaderSize]byte
 	unsent  net.Buffers // the rest of the frame being written
@@ -24,13 +24,6 @@ type Link struct {
 	in      [collective.HeaderSize]byte
 	have    int // bytes of in that an earlier read got before its deadline
 }
-
-// Peer returns the identity that the other side claims, and has proved if this process
-// has a key. Its Secret is nil.
-func (l *Link) Peer() Identity { return l.peer }
-
-// Purpose returns what the dialler wants the Link for.
-func (l *Link) Purpose() Purpose { return l.purpose }
 
 // RemoteAddr returns the other side's address, for logs.
 func (l *Link) RemoteAddr() net.Addr { return l.raw.RemoteAddr() }

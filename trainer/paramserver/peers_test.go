@@ -308,7 +308,7 @@ func TestPeersTraffic(t *testing.T) {
 			gradients := total - own + (workers-1)*headerLen
 			values := (workers - 1) * (own + headerLen)
 			require.Equal(t, 4*(steps*gradients+updates*values), got)
-			require.EqualValues(t, got, w.group.Traffic().Minus(before).Payload)
+			require.EqualValues(t, got, w.group.Traffic().Payload-before.Payload)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package event
 
 import (
 	"encoding/json"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -37,13 +37,16 @@ func (m Metrics) Value(name string) float64 {
 	return 0
 }
 
-// with adds each metric as a field to fields, a JSON object that is not empty.
-func (m Metrics) with(fields []byte) ([]byte, error) {
-	taken := map[string]json.RawMessage{"event": nil}
-	if err := json.Unmarshal(fields, &taken); err != nil {
-		return nil, err
+// with adds each metric as a field to fields, a JSON object that is not empty, of an event
+// of the given type.
+func (m Metrics) with(fields []byte, event reflect.Type) ([]byte, error) {
+	// Not the names in fields: those of zero values may be missing there, but a reader
+	// would still take a metric for them.
+	names := []string{"event"}
+	for i := range event.NumField() {
+		name, _, _ := strings.Cut(event.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
 	}
-	names := slices.Collect(maps.Keys(taken))
 	out := []byte("{")
 	for _, one := range m {
 		// Readers in Go ignore case: they would take Step for step.
@@ -71,7 +74,7 @@ func (e *Eval) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.Metrics.with(fields)
+	return e.Metrics.with(fields, reflect.TypeFor[Eval]())
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -81,5 +84,5 @@ func (e *Result) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.Metrics.with(fields)
+	return e.Metrics.with(fields, reflect.TypeFor[Result]())
 }

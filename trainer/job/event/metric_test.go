@@ -13,7 +13,7 @@ import (
 // A metric may have any name, also that of a field in another case, which Go's decoder
 // takes for the field. The event is read as it was written.
 func TestMetricsNamedLikeFields(t *testing.T) {
-	for _, name := range []string{"event", "Event", "EVENT", "step", "Step", "LOSS", "Seconds", "\u017feconds", "metrics", "Metrics", "weights_SHA256", "samples_per_second", ""} {
+	for _, name := range []string{"event", "Event", "EVENT", "step", "Step", "LOSS", "Seconds", "\u017feconds", "metrics", "Metrics", "weights_SHA256", "samples_per_second", "best", "Best_Step", "best_metric", "best_value", "left", ""} {
 		metrics := Metrics{{Name: name, Value: .5}, {Name: "accuracy", Value: .25}}
 		for _, e := range []Event{
 			&Eval{Step: 3, Loss: 1.5, Metrics: metrics, Seconds: 2},

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,7 +57,7 @@ func cached(ctx context.Context, dir, sum string, draw func() *Set) (*Set, error
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, fmt.Errorf("data: cannot create the cache: %w", err)
 	}
-	unlock, err := lock(ctx, dir+".lock")
+	alone, unlock, err := lock(ctx, dir+".lock", tryLock)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func cached(ctx context.Context, dir, sum string, draw func() *Set) (*Set, error
 	if got := s.Sum(); got != sum {
 		return nil, fmt.Errorf("data: this machine generates a set with SHA-256 %s instead of %s; please report this as a bug", got, sum)
 	}
-	return s, store(dir, s)
+	return s, store(dir, s, alone)
 }
 
 // openSum reads a set and verifies its sum.
@@ -87,10 +88,10 @@ func openSum(dir, sum string) (*Set, error) {
 }
 
 // store writes the set to dir atomically: it writes a temporary directory and renames it.
-// Anything already at dir is known to be bad and is removed. The caller holds the lock, so
-// temporary directories of other processes are leftovers from killed ones.
-func store(dir string, s *Set) error {
-	if err := sweep(dir); err != nil {
+// Anything already at dir is known to be bad and is removed. If the caller is alone, it
+// holds the lock. Otherwise other processes may store the same set at the same time.
+func store(dir string, s *Set, alone bool) error {
+	if err := sweep(dir, alone); err != nil {
 		return fmt.Errorf("data: cannot remove leftovers from the cache: %w", err)
 	}
 	aside, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+asideMark)
@@ -104,55 +105,71 @@ func store(dir string, s *Set) error {
 	if err := WriteMNIST(aside, s.Train, s.Test); err != nil {
 		return fmt.Errorf("data: cannot write the cache: %w", err)
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := os.RemoveAll(dir); err != nil && !faster(err, alone) {
 		return fmt.Errorf("data: cannot remove the damaged cache: %w", err)
 	}
-	if err := os.Rename(aside, dir); err != nil {
+	if err := os.Rename(aside, dir); err != nil && !faster(err, alone) {
 		return fmt.Errorf("data: cannot write the cache: %w", err)
 	}
 	return nil
 }
 
+// faster reports whether a change of the set's directory failed because another process,
+// which no lock kept out, has put the same set there.
+func faster(err error, alone bool) bool { return !alone && errors.Is(err, fs.ErrExist) }
+
 // asideMark separates the name of a set from the random digits in the name of its
 // temporary directory.
 const asideMark = ".tmp-"
 
+// asideAge is far longer than storing a set takes, and than clocks of machines differ.
+const asideAge = time.Hour
+
 // sweep removes the temporary directories of processes that were killed while storing dir.
-func sweep(dir string) error {
+// Unless the caller is alone, newer ones may be those of processes that are storing it now.
+func sweep(dir string, alone bool) error {
 	entries, err := os.ReadDir(filepath.Dir(dir))
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), filepath.Base(dir)+asideMark) {
+		if strings.HasPrefix(e.Name(), filepath.Base(dir)+asideMark) && (alone || old(e)) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(filepath.Dir(dir), e.Name())))
 		}
 	}
 	return err
 }
 
+// old reports whether a temporary directory has not changed for asideAge.
+func old(e fs.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && time.Since(info.ModTime()) > asideAge
+}
+
 // lock waits for exclusive use of a lock file and returns a function that releases it. The
 // empty file stays: if it were removed, two processes could lock two different files of
-// the same name.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+// the same name. Where try returns errors.ErrUnsupported, as on some network file systems,
+// lock succeeds at once, but the caller is not alone. The cache is still correct, because
+// directories appear in it by rename: processes may do the same work, and one result stays.
+func lock(ctx context.Context, path string, try func(*os.File) (bool, error)) (alone bool, unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("data: cannot lock the cache: %w", err)
+		return false, nil, fmt.Errorf("data: cannot lock the cache: %w", err)
 	}
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
 	for {
-		got, err := tryLock(f)
-		if got {
-			return func() { _ = f.Close() }, nil
+		got, err := try(f)
+		if got || errors.Is(err, errors.ErrUnsupported) {
+			return got, func() { _ = f.Close() }, nil
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("data: cannot lock %s: %w", path, err), f.Close())
+			return false, nil, errors.Join(fmt.Errorf("data: cannot lock %s: %w", path, err), f.Close())
 		}
 		select {
 		case <-ctx.Done():
 			_ = f.Close()
-			return nil, fmt.Errorf("data: waiting for the process that holds %s: %w", path, context.Cause(ctx))
+			return false, nil, fmt.Errorf("data: waiting for the process that holds %s: %w", path, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}

@@ -117,7 +117,7 @@ func TestDamagedCacheIsRegenerated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "set")
 			if name != "file in the way" {
-				require.NoError(t, store(dir, draw()))
+				require.NoError(t, store(dir, draw(), true))
 			}
 			require.NoError(t, damage(dir))
 			s, err := cached(t.Context(), dir, sum, draw)
@@ -134,6 +134,33 @@ func TestDamagedCacheIsRegenerated(t *testing.T) {
 	}
 }
 
+// Processes that no lock keeps apart leave each other's temporary directories alone, and one
+// of their results stays.
+func TestStoringWithoutALock(t *testing.T) {
+	draw, sum := small()
+	dir := filepath.Join(t.TempDir(), "set")
+	fresh, stale := dir+asideMark+"1", dir+asideMark+"2"
+	require.NoError(t, os.Mkdir(fresh, 0o755))
+	require.NoError(t, os.Mkdir(stale, 0o755))
+	before := time.Now().Add(-2 * asideAge)
+	require.NoError(t, os.Chtimes(stale, before, before))
+	require.NoError(t, store(dir, draw(), false))
+	require.DirExists(t, fresh)
+	require.NoDirExists(t, stale)
+
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		wg.Go(func() { errs[i] = store(dir, draw(), false) })
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	_, err := openSum(dir, sum)
+	require.NoError(t, err)
+	require.NoError(t, store(dir, draw(), true))
+	require.NoDirExists(t, fresh, "with the lock it is a leftover")
+}
+
 func TestWrongSumIsAnError(t *testing.T) {
 	draw, _ := small()
 	dir := filepath.Join(t.TempDir(), "set")
@@ -144,8 +171,9 @@ func TestWrongSumIsAnError(t *testing.T) {
 
 func TestWaitingForTheLockEnds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "set")
-	unlock, err := lock(t.Context(), dir+".lock")
+	alone, unlock, err := lock(t.Context(), dir+".lock", tryLock)
 	require.NoError(t, err)
+	require.True(t, alone)
 	defer unlock()
 	draw, sum := small()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*lockPoll)

@@ -2,9 +2,10 @@
 
 package data
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
-// tryLock always succeeds: this system has no lock that ends with its process. The cache
-// is still correct, because directories appear in it by rename. Two processes may then do
-// the same work, and one result is dropped.
-func tryLock(*os.File) (bool, error) { return true, nil }
+// tryLock always fails: this system has no lock that ends with its process.
+func tryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }

@@ -171,6 +171,9 @@ func (p *entityProblem) Rows() (train, test int) {
 	return p.dataset.Info().Train, p.dataset.Info().Test
 }
 
+// OwnBatches implements Batcher.
+func (p *entityProblem) OwnBatches() bool { return p.batcher != nil }
+
 // each returns the mean number of words of a document to train on.
 func (p *entityProblem) each() int {
 	words, _ := p.dataset.Words()

@@ -43,6 +43,13 @@ type Problem interface {
 	Open(ctx context.Context) (Rows, error)
 }
 
+// A Batcher is a Problem that may choose the rows of each batch itself, whatever
+// training.batch_size says. OwnBatches reports whether it does.
+type Batcher interface {
+	Problem
+	OwnBatches() bool
+}
+
 // Memory is what rows take in memory, in bytes.
 type Memory struct {
 	Row int // one row of a batch, with its label

@@ -118,14 +118,30 @@ func TestEntitiesOfWorkersAndMicroBatches(t *testing.T) {
 	require.Equal(t, whole, entitiesOf(t, append(args, "--workers", "4", "--resume", out)...))
 }
 
-// Evaluations have spaCy's losses, of all workers and of the steps since the last evaluation.
-func TestEntityLosses(t *testing.T) {
-	_, args := entityArgs(t, 100, "--steps", "9", "--evaluation.frequency", "3", "--batch", "20")
-	text, err := os.ReadFile(args[1])
+// The batcher of a task decides how many documents form a batch. Only without one does
+// training.batch_size need as many.
+func TestBatcherOfFewDocuments(t *testing.T) {
+	_, args := entityArgs(t, 20, "--steps", "2", "--training.batch_size", "21")
+	require.NotEmpty(t, entitiesOf(t, args...).Weights)
+	withoutBatcher(t, args[1])
+	code, _, stderr := result(args...)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "needs more rows than the data has (20)")
+}
+
+// withoutBatcher removes the batcher from a config that entityArgs wrote.
+func withoutBatcher(t *testing.T, path string) {
+	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	before, _, _ := strings.Cut(string(text), "[task.batcher]")
 	_, after, _ := strings.Cut(string(text), "[training]")
-	require.NoError(t, os.WriteFile(args[1], []byte(before+"[training]"+after), 0o600)) // batches of --batch documents
+	require.NoError(t, os.WriteFile(path, []byte(before+"[training]"+after), 0o600))
+}
+
+// Evaluations have spaCy's losses, of all workers and of the steps since the last evaluation.
+func TestEntityLosses(t *testing.T) {
+	_, args := entityArgs(t, 100, "--steps", "9", "--evaluation.frequency", "3", "--batch", "20")
+	withoutBatcher(t, args[1]) // batches of --batch documents
 	type losses struct {
 		Event       string
 		Step, Epoch int

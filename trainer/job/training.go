@@ -245,15 +245,8 @@ func (s *Training) check() error {
 	if err := crew.CheckWorkers(s.Workers, max(s.Spec.Place.Nodes, 1)); err != nil {
 		return err
 	}
-	// Divide, because the product may overflow an int.
-	rows, _ := s.Problem.Rows()
-	if all := s.AllWorkers(); s.Batch > rows/all/s.micro {
-		workers := "workers"
-		if all == 1 {
-			workers = "worker"
-		}
-		return fmt.Errorf("a step of %d %s x --accumulate %d x --batch %d needs more rows than the data has (%d): lower one of them",
-			all, workers, s.micro, s.Batch, rows)
+	if err := checkBatch(s); err != nil {
+		return err
 	}
 	if need, limit := s.footprint(), s.memory; limit > 0 && need > limit {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.Workers, need, limit)
@@ -275,6 +268,24 @@ func (s *Training) check() error {
 	}
 	if s.AllWorkers() == 1 && s.micro > 1 && s.Compression.Form != trainer.Exact {
 		return fmt.Errorf("--compress %v cannot be combined with --accumulate on one worker, because the result would differ from that of %d workers: leave one of them out, or use --workers %d", s.Compression, s.micro, s.micro)
+	}
+	return nil
+}
+
+// checkBatch reports a step that needs more rows than there are.
+func checkBatch(s *Training) error {
+	if b, ok := s.Problem.(catalog.Batcher); ok && b.OwnBatches() {
+		return nil
+	}
+	// Divide, because the product may overflow an int.
+	rows, _ := s.Problem.Rows()
+	if all := s.AllWorkers(); s.Batch > rows/all/s.micro {
+		workers := "workers"
+		if all == 1 {
+			workers = "worker"
+		}
+		return fmt.Errorf("a step of %d %s x --accumulate %d x --batch %d needs more rows than the data has (%d): lower one of them",
+			all, workers, s.micro, s.Batch, rows)
 	}
 	return nil
 }

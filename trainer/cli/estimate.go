@@ -60,6 +60,7 @@ through the model, to measure the activations.`,
 	cmd.Flags().IntVar(&f.Workers, "workers", 0, "`N` workers in all (default ray.num_workers of the config, or 1)")
 	cmd.Flags().IntVar(&f.Batch, "batch", 0, "`ROWS` of each worker in one step (default training.batch_size of the config)")
 	addStrategy(cmd.Flags(), &f)
+	cmd.Flags().Lookup("strategy").Usage = "how workers agree on the next weights, `NAME`: allreduce (sum gradients in every step), local-sgd (average weights after every --inner-steps) or diloco (average them and apply an outer optimizer); estimate knows no parameter servers"
 	addData(cmd.Flags(), a.catalog, &f.Data, &f.Options)
 	addCompress(cmd.Flags(), &f.Gradients.Compress)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

@@ -31,8 +31,12 @@ type Estimate struct {
 	Ratio float64 `json:"compression_ratio"` // bytes sent without compression, divided by Wire
 }
 
-// Estimate runs the model on a batch of zeros and measures it.
+// Estimate runs the model on a batch of zeros and measures it. It refuses strategies with
+// owners of parameters, whose memory and traffic it does not know.
 func (s *Training) Estimate() (*Estimate, error) {
+	if s.Spec.owned() {
+		return nil, crew.Usagef("--strategy %s: estimate knows %s, %s and %s", s.Spec.servedStrategy(), allReduce, localSGD, diLoCo)
+	}
 	inner := cpu.New(cpu.Options{})
 	defer inner.Close()
 	backend := &meter{Backend: inner}

@@ -70,7 +70,7 @@ func TestEstimateOverTCP(t *testing.T) {
 	require.Equal(t, 6*e.Wire, end.WireBytes)
 }
 
-// A batch too large for the memory is a usage error.
+// A batch too large for the memory is a usage error, and so is a strategy with servers.
 func TestEstimateRefuses(t *testing.T) {
 	f := tinySpec(t)
 	f.Batch = 1 << 50
@@ -81,6 +81,13 @@ func TestEstimateRefuses(t *testing.T) {
 	require.ErrorAs(t, err, &usage)
 	require.ErrorContains(t, err, "--batch 1125899906842624: its rows take ")
 	require.ErrorContains(t, err, "GB of memory of this machine")
+	for _, name := range []string{psSync, psAsync, psPeers} {
+		f := tinySpec(t)
+		f.Strategy = name
+		_, err := describe(t, f).Estimate()
+		require.ErrorAs(t, err, &usage)
+		require.ErrorContains(t, err, "--strategy "+name+": estimate knows allreduce, local-sgd and diloco")
+	}
 }
 
 // The device memory of a worker, calculated by hand. Activations are those that Estimate

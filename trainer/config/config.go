@@ -39,6 +39,7 @@ type Config struct {
 	name     string
 	root     *Section
 	warnings []string
+	referred map[string]bool // top-level sections that values of others refer to
 }
 
 // Parse reads a configuration text. name identifies it in errors, usually the file's
@@ -63,12 +64,12 @@ func Parse(name, text string, overrides []Override) (*Config, error) {
 			return nil, err
 		}
 	}
-	e := evaluator{doc: doc}
+	e := evaluator{doc: doc, referred: map[string]bool{}}
 	root, err := e.tree()
 	if err != nil {
 		return nil, err
 	}
-	return &Config{name: name, root: root, warnings: doc.warnings}, nil
+	return &Config{name: name, root: root, warnings: doc.warnings, referred: e.referred}, nil
 }
 
 // cause returns the error of a file operation without the path, which messages name.

@@ -38,6 +38,8 @@ type evaluator struct {
 	doc    *document
 	trail  []string // the values being evaluated; each refers to the next
 	copied int      // bytes copied by references so far
+
+	referred map[string]bool // see Config
 }
 
 // tree evaluates the whole document.

@@ -13,7 +13,7 @@ func (r *Registry) Fill(c *Config) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Config{name: c.name, root: root, warnings: c.warnings}, nil
+	return &Config{name: c.name, root: root, warnings: c.warnings, referred: c.referred}, nil
 }
 
 // fillValue fills the blocks inside a value.

@@ -147,9 +147,11 @@ func (e *evaluator) refer(k *rawKey, ref string) (target, error) {
 	var err error
 	switch {
 	case key != nil:
+		e.read(k, key.section)
 		t.value, err = e.key(key)
 		t.word, t.sections, part = key.word, key.sections, key.cost
 	case section != nil:
+		e.read(k, section)
 		t.value, err = e.section(section)
 		t.sections, part = true, section.cost
 	default:
@@ -171,6 +173,14 @@ func (e *evaluator) refer(k *rawKey, ref string) (target, error) {
 			k.section.name, k.name, maxSize>>20, maxCopied>>20)
 	}
 	return t, nil
+}
+
+// read notes that the value of from refers to a section or one of its keys.
+func (e *evaluator) read(from *rawKey, section *rawSection) {
+	reader, _, _ := strings.Cut(from.section.name, ".")
+	if name, _, _ := strings.Cut(section.name, "."); name != reader {
+		e.referred[name] = true
+	}
 }
 
 // way returns the chain of references that led to the current one.

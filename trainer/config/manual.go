@@ -57,7 +57,8 @@ func (m Manual) Check(c *Config) error {
 }
 
 // checkSections finds a section that is probably misspelled: its name is similar to that
-// of a documented section, which the config lacks. Other sections are the user's own.
+// of a documented section, which the config lacks, and no other section refers to it. Other
+// sections are the user's own.
 func (m Manual) checkSections(c *Config) error {
 	var lacking []string
 	for _, chapter := range m.Chapters {
@@ -68,7 +69,7 @@ func (m Manual) checkSections(c *Config) error {
 	root, _ := c.Section("")
 	for _, e := range root.entries {
 		known := slices.ContainsFunc(m.Chapters, func(x Chapter) bool { return x.Section == e.Key })
-		if hint := didYouMean(e.Key, lacking); hint != "" && !known {
+		if hint := didYouMean(e.Key, lacking); hint != "" && !known && !c.referred[e.Key] {
 			return fail(e.Pos, "nothing reads section [%s]%s", e.Key, hint)
 		}
 	}

@@ -62,6 +62,12 @@ func TestMisspelledSections(t *testing.T) {
 	m := manual(t)
 	require.ErrorContains(t, m.Check(parse(t, "[run]\n[modle]\nx = 1")), `test.cfg:2: nothing reads section [modle]; did you mean "model"?`)
 	require.NoError(t, m.Check(parse(t, "[run]\n[model]\n[modle]\nx = 1")), "a model is there")
+	for _, text := range []string{
+		"[run]\nsteps = ${modle.x}\n[modle]\nx = 1", "[run]\nsteps = ${modle.net:x}\n[modle]\n[modle.net]\nx = 1", "[run]\n[modle]\n[paths]\nall = ${modle}",
+	} {
+		require.NoError(t, m.Check(parse(t, text)), "a reference reads the section: %s", text)
+	}
+	require.ErrorContains(t, m.Check(parse(t, "[run]\n[modle]\nx = 1\ny = ${modle.x}\nz = ${x}")), "nothing reads section [modle]")
 	require.NoError(t, m.Check(parse(t, "[paths]\nx = 1")))
 }
 

@@ -98,6 +98,9 @@ NCCL's own links between hosts are neither encrypted nor limited by --link.
 			if err := f.checkPlace(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
+			if err := checkEmpty(cmd.Flags(), "algorithm", "json", "csv", "plot"); err != nil {
+				return usage(err)
+			}
 			f.Order.Given = cmd.Flags().Changed("order")
 			if cmd.Flags().Changed("segment") && f.Algorithm == "" {
 				return usagef("--segment needs --algorithm: the plan chooses both")

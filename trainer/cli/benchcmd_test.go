@@ -113,6 +113,10 @@ func TestBenchUsageErrors(t *testing.T) {
 		{".png or .svg", []string{"--plot", filepath.Join(dir, "x.pdf")}},
 		{"its directory does not exist", []string{"--json", filepath.Join(dir, "no", "x.json")}},
 		{"is a directory", []string{"--csv", dir}},
+		{"--json is empty", []string{"--json", ""}},
+		{"--csv is empty", []string{"--csv", ""}},
+		{"--plot is empty", []string{"--plot", ""}},
+		{"--algorithm is empty", []string{"--algorithm", ""}},
 		{"bench takes no --training.batch_size", []string{"--training.batch_size", "3"}},
 	} {
 		code, stdout, stderr := result(append([]string{"bench", "collective"}, c.args...)...)

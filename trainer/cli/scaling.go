@@ -67,6 +67,9 @@ were busy in the busiest quarter of the time.
 			if err := a.unlaunched("bench scaling"); err != nil {
 				return usage(err)
 			}
+			if err := checkEmpty(cmd.Flags(), "config", "key-file", "out"); err != nil {
+				return usage(err)
+			}
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}

@@ -48,6 +48,9 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, config or data.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkEmpty(cmd.Flags(), "link", "config"); err != nil {
+				return usage(err)
+			}
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}

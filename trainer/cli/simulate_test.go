@@ -43,6 +43,8 @@ func TestSimulateUsageErrors(t *testing.T) {
 		"--link must be the rate":                   {"--compute", "emulate:1s"},
 		"--inner-steps must be at least 1":          {"--inner-steps", "0"},
 		"--from is empty":                           {"--from", ""},
+		"--link is empty":                           {"--from", "scaling.json", "--link", ""},
+		"--config is empty":                         {"--from", "scaling.json", "--config", ""},
 		"no such file":                              {"--from", filepath.Join(t.TempDir(), "none.json")},
 		"--workers must be from 1 to 4096":          {"--compute", "emulate:1s", "--link", "1gbit", "--workers", "4097"},
 		`for a quorum of Q gradients, not "gossip"`: {"--compute", "emulate:1s", "--link", "1gbit", "--system", "gossip"},

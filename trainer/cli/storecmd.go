@@ -55,6 +55,9 @@ DIR and address: clients wait for it, and no acknowledged update is lost.
 		Example: "  ringtrain store serve params\n  ringtrain store serve params --bind 10.0.0.1 --key-file job.key",
 		Args:    exactly("store serve", "DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkEmpty(cmd.Flags(), "bind", "key-file"); err != nil {
+				return usage(err)
+			}
 			return serveUntilSignal(context.Background(), func(ctx context.Context) error { return a.serveStore(ctx, args[0], f) })
 		},
 	}

@@ -19,12 +19,14 @@ import (
 
 // storeFlags are the flags with which commands find a store.
 type storeFlags struct {
+	all     *pflag.FlagSet // of the command
 	addr    string
 	keyFile string
 	timeout time.Duration
 }
 
 func (f *storeFlags) register(flags *pflag.FlagSet) {
+	f.all = flags
 	flags.StringVar(&f.addr, "store", defaultStore, "`HOST:PORT` where ringtrain store serve runs")
 	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with the key of the store (default $"+cluster.EnvKeyFile+")")
 	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "wait this long for the store")
@@ -34,6 +36,9 @@ func (f *storeFlags) register(flags *pflag.FlagSet) {
 func (f *storeFlags) with(do func(context.Context, *store.Client) error) error {
 	if f.timeout <= 0 {
 		return usagef("--timeout must be greater than 0, not %v", f.timeout)
+	}
+	if err := checkEmpty(f.all, "store", "key-file"); err != nil {
+		return usage(err)
 	}
 	key, err := findKey(f.keyFile)
 	if err != nil {

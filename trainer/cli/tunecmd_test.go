@@ -131,6 +131,7 @@ func TestTuneUsageErrors(t *testing.T) {
 		"open no-such-table":                        small(t, "--workers", "2", "--tune", "no-such-table"),
 		"measured with 2 ranks, not 3":              small(t, "--workers", "3", "--tune", two),
 		"is not a file: name one":                   {"tune", "--out", dir},
+		"--out is empty":                            {"tune", "--out", ""},
 		"there is no place for the table":           {"tune", "--out", filepath.Join(empty, "table.json")},
 		"give --order any, too":                     {"bench", "collective", "--algorithm", "double-tree"},
 		`unknown algorithm "fast"`:                  {"bench", "collective", "--algorithm", "fast"},

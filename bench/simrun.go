@@ -183,6 +183,11 @@ func (s *Simulation) fit(b nn.Backend, path string) (w Workload, rows []ScalingR
 	if err := json.Unmarshal(text, &from); err != nil {
 		return w, nil, fmt.Errorf("reading the measurements: %w", err)
 	}
+	for _, t := range from.Trials {
+		if len(t.Wire) > len(t.Sent) {
+			return w, nil, fmt.Errorf("trial %d of %s with %d workers has %d wire_bytes and only %d sent_bytes: the file is damaged; measure again", t.Trial, t.System, t.Workers, len(t.Wire), len(t.Sent))
+		}
+	}
 	if w, err = from.workload(b); err != nil {
 		return w, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/paramserver"
 )
 
@@ -286,6 +288,20 @@ func TestSimulationFromOther(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "--from "+run.From)
 	}
+}
+
+// A file from which numbers were lost is an error, not a panic.
+func TestSimulationFromDamagedFile(t *testing.T) {
+	path := measured(t, func(s *Scaling) { s.Trials[0].Sent, s.Trials[0].Wire = []int64{98765}, []int64{98766} })
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), "98765", "", 1)), 0o600))
+	run := SimulationRun{Catalog: catalog.New(), Workers: []int{2}, System: "allreduce", From: path, Cores: -1, Latency: -1}
+	_, err = run.Run()
+	var usage *crew.UsageError
+	require.ErrorAs(t, err, &usage)
+	require.ErrorContains(t, err, "--from "+path+": trial 0 of allreduce with ")
+	require.ErrorContains(t, err, "has 1 wire_bytes and only 0 sent_bytes")
 }
 
 func TestSimulationCheck(t *testing.T) {

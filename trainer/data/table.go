@@ -133,7 +133,7 @@ func (t *TableReader) next() error {
 // separator returns the separator of cells in a file that begins with start.
 func separator(start []byte) rune {
 	count, quoted := map[byte]int{}, false
-	for _, c := range start {
+	for _, c := range bytes.TrimLeft(start, "\r\n") { // empty lines are skipped
 		if c == '\n' && !quoted {
 			break
 		}

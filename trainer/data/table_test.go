@@ -29,6 +29,7 @@ func TestParseTable(t *testing.T) {
 		"spaces":          " a , b\n 1, x \n2 ,y\n",
 		"quotes":          "\"a\",\"b\"\n\"1\",\"x\"\n2,\"y\"\n",
 		"empty lines":     "a,b\n\n1,x\n\n2,y\n\n",
+		"empty at first":  "\n\r\na;b\n1;x\n2;y\n",
 		"other separator": "a,b\n1,x\n2,y\n;;;;;;",
 	} {
 		if name == "other separator" {

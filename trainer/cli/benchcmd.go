@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -283,11 +284,39 @@ func (f benchFiles) check() error {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 			return fmt.Errorf("%s: its directory does not exist", path)
 		}
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return fmt.Errorf("%s is a directory", path)
+		if err := checkWritable(path); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// checkWritable opens a file for writing, and leaves it as it was. It does not open pipes
+// and the like: their readers would take the end of the check for the end of the results.
+// The launcher and workers may check one file at the same time.
+func checkWritable(path string) error {
+	info, missing := os.Stat(path)
+	flag := os.O_WRONLY
+	switch {
+	case missing != nil:
+		flag |= os.O_CREATE | os.O_EXCL
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	case !info.Mode().IsRegular():
+		return nil
+	}
+	file, err := os.OpenFile(path, flag, 0o666)
+	switch {
+	case errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist): // another process has made or removed it meanwhile
+		return nil
+	case err != nil:
+		return fmt.Errorf("cannot write the results: %w", err)
+	}
+	err = file.Close()
+	if missing != nil {
+		_ = os.Remove(path) // if this fails, the results replace it
+	}
+	return err
 }
 
 // bench runs "bench collective", as launcher or as worker.

@@ -75,6 +75,8 @@ func TestBenchWithoutCheck(t *testing.T) {
 
 func TestBenchUsageErrors(t *testing.T) {
 	dir := t.TempDir()
+	old := filepath.Join(dir, "old.json")
+	require.NoError(t, os.WriteFile(old, []byte("[]"), 0o600))
 	for _, c := range []struct {
 		want string
 		args []string
@@ -113,6 +115,7 @@ func TestBenchUsageErrors(t *testing.T) {
 		{".png or .svg", []string{"--plot", filepath.Join(dir, "x.pdf")}},
 		{"its directory does not exist", []string{"--json", filepath.Join(dir, "no", "x.json")}},
 		{"is a directory", []string{"--csv", dir}},
+		{"cannot write the results: ", []string{"--transport", "inproc", "-e", "4", "--json", old, "--csv", filepath.Join(dir, "new.csv"), "--plot", filepath.Join(dir, strings.Repeat("x", 300)+".png")}},
 		{"--json is empty", []string{"--json", ""}},
 		{"--csv is empty", []string{"--csv", ""}},
 		{"--plot is empty", []string{"--plot", ""}},
@@ -125,6 +128,12 @@ func TestBenchUsageErrors(t *testing.T) {
 		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
 		require.Empty(t, stdout)
 	}
+	text, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "[]", string(text), "the check leaves old files as they are")
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "and removes new ones")
 	code, stdout, _ := result("bench")
 	require.Zero(t, code)
 	require.Contains(t, stdout, "Usage:")

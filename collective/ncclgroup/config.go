@@ -47,7 +47,7 @@ type Config struct {
 var ErrStuck = errors.New("all ranks made the call, but NCCL did not finish it in time: set NCCL_DEBUG=INFO to see why")
 
 // ErrVersions means that ranks have different versions of NCCL.
-var ErrVersions = errors.New("all ranks need the same version of NCCL")
+var ErrVersions = errors.New("all ranks need the same version of NCCL: install one version everywhere, or turn NCCL off with --nccl off")
 
 func (c *Config) complete() error {
 	if c.NCCL > Off {

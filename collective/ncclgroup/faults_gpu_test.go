@@ -375,7 +375,9 @@ func TestVersionsDiffer(t *testing.T) {
 		return &faulty{hardware: g, versions: func() (nccl.Version, error) { return nccl.NewVersion(2, 20+r, 5), nil }}
 	})
 	for _, err := range errs {
-		require.ErrorContains(t, err, "rank 1 (local/1) has NCCL 2.21.5 and rank 0 (local/0) has 2.20.5")
+		require.ErrorIs(t, err, ErrVersions)
+		require.ErrorContains(t, err, "rank 1 (local/1) has NCCL 2.21.5 and rank 0 (local/0) has 2.20.5: "+
+			"all ranks need the same version of NCCL: install one version everywhere, or turn NCCL off with --nccl off")
 	}
 }
 

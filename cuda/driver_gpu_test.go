@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -70,6 +71,27 @@ func calledNames(t *testing.T) []string {
 		}
 	}
 	return names
+}
+
+// The functions that symbols.txt marks as called are those whose failures this package
+// reports, besides versions of the same function and the three that report nothing.
+func TestCalledFunctionsAreMarked(t *testing.T) {
+	files, err := filepath.Glob("*_gpu.go")
+	require.NoError(t, err)
+	reported := []string{"cuGetErrorName", "cuGetErrorString", "cuDriverGetVersion"}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, call := range regexp.MustCompile(`\b(?:failed|failure|done)\("(cu[A-Z]\w+)"`).FindAllStringSubmatch(string(text), -1) {
+			reported = append(reported, call[1])
+		}
+	}
+	var marked []string
+	for _, name := range calledNames(t) {
+		marked = append(marked, regexp.MustCompile(`_v[0-9]+$`).ReplaceAllString(name, ""))
+	}
+	require.Subset(t, marked, reported)
+	require.Subset(t, reported, marked)
 }
 
 // driverWith compiles a library with the functions of symbols.txt and makes it the driver.

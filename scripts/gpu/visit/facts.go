@@ -74,12 +74,26 @@ type diagnosis struct {
 	}
 }
 
+// diagnose runs ringtrain doctor --json. said is false if its output is no JSON.
+func (r *runner) diagnose(log string) (d diagnosis, o outcome, said bool) {
+	o = r.execute(command{name: log, args: []string{r.program("ringtrain"), "doctor", "--json"}, limit: 15 * time.Second})
+	at := strings.Index(o.text, "{")
+	return d, o, at >= 0 && json.NewDecoder(strings.NewReader(o.text[at:])).Decode(&d) == nil
+}
+
+// driver returns the major version of CUDA that the driver supports, or 0 if doctor does not
+// report it. It runs before the first step, so it sets its own time limit.
+func (r *runner) driver() int {
+	r.until = time.Now().Add(15 * time.Second)
+	d, _, _ := r.diagnose("driver")
+	return number(d.GPU.CUDA)
+}
+
 // doctor runs ringtrain doctor, once for the logs and once for the results.
 func (v *visit) doctor(r *result) {
 	v.execute(command{name: "doctor", args: []string{v.program("ringtrain"), "doctor"}, limit: 15 * time.Second})
-	o := v.execute(command{name: "doctor-json", args: []string{v.program("ringtrain"), "doctor", "--json"}, limit: 15 * time.Second})
-	var d diagnosis
-	if at := strings.Index(o.text, "{"); at < 0 || json.NewDecoder(strings.NewReader(o.text[at:])).Decode(&d) != nil {
+	d, o, said := v.diagnose("doctor-json")
+	if !said {
 		r.fail("ringtrain doctor --json: %s: %s", o.problem(), brief(strings.Split(afterCommand(o.text), "\n"), 2))
 		return
 	}

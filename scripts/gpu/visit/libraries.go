@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -24,11 +26,11 @@ var libraries = []struct {
 
 // librarySettings returns variables that name CUDA's libraries. LD_LIBRARY_PATH has their
 // directories, because some libraries open others by name. Variables that are already set
-// keep their values.
-func librarySettings(p python) (env []string) {
+// keep their values. driver is the driver's major version of CUDA, or 0 if it is unknown.
+func librarySettings(driver int, p python) (env []string) {
 	var dirs []string
 	for _, l := range libraries {
-		file := cmp.Or(os.Getenv(l.variable), findLibrary(l.sonames, p))
+		file := cmp.Or(os.Getenv(l.variable), findLibrary(l.sonames, driver, p))
 		if file == "" {
 			continue
 		}
@@ -44,8 +46,25 @@ func librarySettings(p python) (env []string) {
 }
 
 // findLibrary returns the file of a library, or "". Toolkits and the system come before Python
-// packages, which lack libraries that others open by name.
-func findLibrary(sonames []string, p python) string {
+// packages, which lack libraries that others open by name. As in package cuda, versions newer
+// than the driver come last of all, because the driver may reject what they compile.
+func findLibrary(sonames []string, driver int, p python) string {
+	newer := func(soname string) bool {
+		_, version, _ := strings.Cut(soname, ".so.")
+		return driver > 0 && number(version) > driver
+	}
+	for _, last := range []bool{false, true} {
+		part := slices.DeleteFunc(slices.Clone(sonames), func(soname string) bool { return newer(soname) != last })
+		if file := findFirst(part, p); file != "" {
+			return file
+		}
+	}
+	return ""
+}
+
+// findFirst returns the file of the first soname in the first group of directories that has
+// any, or "".
+func findFirst(sonames []string, p python) string {
 	var systems []string
 	if home := os.Getenv("CUDA_HOME"); home != "" {
 		systems = append(systems, home+"/lib64")
@@ -56,12 +75,30 @@ func findLibrary(sonames []string, p python) string {
 			for _, pattern := range patterns {
 				found, _ := filepath.Glob(filepath.Join(pattern, soname)) // the pattern is well-formed
 				if len(found) > 0 {
-					return slices.Max(found) // cuda-13.0 rather than cuda-12.6
+					return newest(found)
 				}
 			}
 		}
 	}
 	return ""
+}
+
+// newest returns the last of some paths, of which there is at least one. It compares runs of
+// digits as numbers, so cuda-12.10 comes after cuda-12.9.
+func newest(paths []string) string {
+	padded := func(path string) string {
+		return regexp.MustCompile(`[0-9]+`).ReplaceAllStringFunc(path, func(digits string) string {
+			return strings.Repeat("0", max(0, 9-len(digits))) + digits
+		})
+	}
+	return slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(padded(a), padded(b)) })
+}
+
+// number returns 12 for 12 and for 12.9, and 0 for what begins with no number.
+func number(version string) int {
+	major, _, _ := strings.Cut(version, ".")
+	n, _ := strconv.Atoi(major) // 0 means unknown
+	return n
 }
 
 // dynamic returns a file's soname, the libraries it needs, and its search path.

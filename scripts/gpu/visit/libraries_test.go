@@ -27,13 +27,31 @@ func TestFindLibrary(t *testing.T) {
 	touch(t, packages+"/nvidia/cu13/lib/librt-a.so.13")
 	thirteen := touch(t, packages+"/nvidia/cu13/lib/librt-b.so.13")
 	nccl := touch(t, packages+"/nvidia/nccl/lib/librt-c.so.2")
-	require.Equal(t, old, findLibrary([]string{"librt-a.so.13", "librt-a.so.12"}, p))
-	require.Equal(t, thirteen, findLibrary([]string{"librt-b.so.13", "librt-b.so.12"}, p))
-	require.Equal(t, nccl, findLibrary([]string{"librt-c.so.2"}, p))
-	require.Empty(t, findLibrary([]string{"librt-d.so.1"}, p))
-	require.Empty(t, findLibrary([]string{"librt-c.so.2"}, python{}))
+	require.Equal(t, old, findLibrary([]string{"librt-a.so.13", "librt-a.so.12"}, 0, p))
+	require.Equal(t, thirteen, findLibrary([]string{"librt-b.so.13", "librt-b.so.12"}, 0, p))
+	require.Equal(t, nccl, findLibrary([]string{"librt-c.so.2"}, 0, p))
+	require.Empty(t, findLibrary([]string{"librt-d.so.1"}, 0, p))
+	require.Empty(t, findLibrary([]string{"librt-c.so.2"}, 0, python{}))
 	t.Setenv("VIRTUAL_ENV", dir+"/venv")
-	require.Equal(t, nccl, findLibrary([]string{"librt-c.so.2"}, python{}), "without an interpreter")
+	require.Equal(t, nccl, findLibrary([]string{"librt-c.so.2"}, 0, python{}), "without an interpreter")
+}
+
+// Versions newer than the driver are taken only if there is nothing else. Versions of
+// directories are compared as numbers.
+func TestFindLibraryForTheDriver(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("CUDA_HOME", dir+"/kit")
+	t.Setenv("VIRTUAL_ENV", "")
+	p := python{paths: []string{dir + "/packages"}}
+	thirteen := touch(t, dir+"/kit/lib64/librt-a.so.13")
+	twelve := touch(t, dir+"/packages/nvidia/nvrtc/lib/librt-a.so.12")
+	both := []string{"librt-a.so.13", "librt-a.so.12"}
+	require.Equal(t, twelve, findLibrary(both, 12, p))
+	require.Equal(t, thirteen, findLibrary(both, 13, p))
+	require.Equal(t, thirteen, findLibrary(both, 0, p), "the driver is unknown")
+	require.Equal(t, thirteen, findLibrary(both, 12, python{}), "there is no other")
+	require.Equal(t, "/cuda-12.10/lib64", newest([]string{"/cuda-12.10/lib64", "/cuda-12.9/lib64"}))
+	require.Equal(t, "/cuda-13.0/lib64", newest([]string{"/cuda-12.10/lib64", "/cuda-13.0/lib64"}))
 }
 
 // An interpreter with PyTorch is preferred. Those that do not work are ignored.
@@ -68,7 +86,7 @@ func TestFindPython(t *testing.T) {
 func TestLibrariesOfTheEnvironment(t *testing.T) {
 	t.Setenv("RINGTRAIN_NCCL_LIB", "/given/libnccl.so.2")
 	t.Setenv("LD_LIBRARY_PATH", "/before")
-	env := librarySettings(python{})
+	env := librarySettings(0, python{})
 	require.Contains(t, env, "RINGTRAIN_NCCL_LIB=/given/libnccl.so.2")
 	require.Regexp(t, `^LD_LIBRARY_PATH=.*/given:.*/before$|^LD_LIBRARY_PATH=/given:/before$`, env[len(env)-1])
 }

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -163,7 +162,7 @@ func (x suites) sanitizer() string {
 	if len(found) == 0 {
 		return ""
 	}
-	return slices.Max(found)
+	return newest(found)
 }
 
 // few returns settings that shorten comparisons with the CPU on the emulator, which is slow.

@@ -18,7 +18,7 @@ type visit struct {
 func newVisit(ctx context.Context, s settings, work string) *visit {
 	begun, r, p := time.Now(), newRunner(ctx, s, work), s.find()
 	if !s.emulator {
-		r.env = append(r.env, librarySettings(p)...)
+		r.env = append(r.env, librarySettings(r.driver(), p)...)
 	}
 	return &visit{runner: r, suites: suites{r}, trainings: trainings{r}, begun: begun, python: p, arch: "90"}
 }

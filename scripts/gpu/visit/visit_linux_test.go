@@ -30,6 +30,13 @@ func trial(t *testing.T, scripts map[string]string, limit time.Duration) *visit 
 	return v
 }
 
+// Without a version the visit behaves as if there were no driver.
+func TestDriver(t *testing.T) {
+	for text, want := range map[string]int{`{"gpu":{"cuda":"12.9"}}`: 12, `{"gpu":{}}`: 0, "nonsense": 0} {
+		require.Equal(t, want, trial(t, map[string]string{"ringtrain": "echo '" + text + "'"}, time.Minute).driver(), text)
+	}
+}
+
 // gone waits until a process has ended.
 func gone(t *testing.T, pid string) {
 	t.Helper()

@@ -52,6 +52,28 @@ func TestBuffersBeginAtCacheLines(t *testing.T) {
 	})
 }
 
+// used returns the bytes of device memory that fn allocates.
+func used(t *testing.T, b *gpu.Backend, fn func()) int {
+	t.Helper()
+	before, _, err := b.Device().MemInfo()
+	require.NoError(t, err)
+	fn()
+	after, _, err := b.Device().MemInfo()
+	require.NoError(t, err)
+	return int(before) - int(after)
+}
+
+// Two large pieces do not fit into a range, so each takes only its own size.
+func TestLargeTempsTakeTheirSize(t *testing.T) {
+	within(t, gpu.Options{}, func(b *gpu.Backend) {
+		require.Less(t, used(t, b, func() {
+			for range 4 {
+				b.Temp(10 << 20)
+			}
+		}), 4*48<<20)
+	})
+}
+
 // Temporary memory has the same addresses in each step, so that products are planned once
 // and graphs stay valid.
 func TestTempsRepeat(t *testing.T) {

@@ -9,7 +9,8 @@ const (
 )
 
 // A pool hands out device memory piece by piece, from ranges that double in size up to
-// mostRange. It frees no range before close, because graphs hold their addresses.
+// mostRange. A piece larger than half of that gets a range of its own size, because two
+// would not fit into mostRange. The pool frees no range before close, because graphs hold their addresses.
 type pool struct {
 	device *cuda.Device
 	ranges []span
@@ -33,8 +34,8 @@ func (p *pool) next(bytes int) (cuda.Ptr, error) {
 	}
 	least := max(bytes, leastRange)
 	size := least
-	if len(p.ranges) > 0 {
-		size = max(least, min(2*p.ranges[len(p.ranges)-1].size, mostRange))
+	if len(p.ranges) > 0 && bytes <= mostRange/2 {
+		size = max(size, min(2*p.ranges[len(p.ranges)-1].size, mostRange))
 	}
 	base, err := p.device.Alloc(size)
 	if err != nil && size > least { // there may still be room for this piece

@@ -37,6 +37,12 @@ func (b *Backend) Conv2D(y, x, w, bias nn.Buffer, s nn.Window) {
 	b.convolve(c, func() conv { return c })
 }
 
+// ConvGradMemory returns the bytes that Conv2DGrad takes at most from Temp for the sums of
+// our kernels. A trial of cuDNN's algorithms takes them once more.
+func ConvGradMemory(weights, filters int) int {
+	return kernels.Shares * (weights + filters) * elementBytes
+}
+
 // Conv2DGrad implements nn.Conv. The order of a sum depends on the number of rows.
 func (b *Backend) Conv2DGrad(dw, db, dy, x nn.Buffer, s nn.Window) {
 	n, filters := rows("Conv2DGrad", x, s.In()), db.Len()

@@ -103,12 +103,22 @@ type meter struct {
 	nn.Backend
 	bytes    int // temporary memory since the last Recycle
 	products int // multiply-adds per row of the largest convolution
+	// convGrad, if not nil, is called for the gradient of each convolution.
+	convGrad func(products, weights, filters int)
 }
 
 // Conv2D implements nn.Backend.
 func (m *meter) Conv2D(y, x, w, b nn.Buffer, s nn.Window) {
 	m.products = max(m.products, s.Plane()*w.Len())
 	m.Backend.Conv2D(y, x, w, b, s)
+}
+
+// Conv2DGrad implements nn.Backend.
+func (m *meter) Conv2DGrad(dw, db, dy, x nn.Buffer, s nn.Window) {
+	if m.convGrad != nil {
+		m.convGrad(s.Plane()*dw.Len(), dw.Len(), db.Len())
+	}
+	m.Backend.Conv2DGrad(dw, db, dy, x, s)
 }
 
 // Temp implements nn.Backend.

@@ -95,13 +95,14 @@ func TestEstimateRefuses(t *testing.T) {
 func TestDeviceNeed(t *testing.T) {
 	need := func(change func(*Spec)) (device.Need, *Estimate) {
 		f := tinySpec(t)
+		f.Graphs.How = device.GraphsOff
 		change(&f)
 		n, err := describe(t, f).deviceNeed()
 		require.NoError(t, err)
 		return n, estimateOf(t, f)
 	}
 	const pixels, train = 64, 50
-	plain, e := need(func(f *Spec) { f.Graphs.How = device.GraphsOff })
+	plain, e := need(func(*Spec) {})
 	require.Equal(t, 5*e.Values, plain.Parameters, "values, gradients, two moments and the average")
 	require.Equal(t, 4*(pixels+1)*(4+10), plain.Data, "a training batch and a test batch")
 	require.False(t, plain.ByCuDNN, "there are no convolutions")
@@ -115,6 +116,7 @@ func TestDeviceNeed(t *testing.T) {
 	require.Equal(t, ten.Activations, plain.Activations, "10 rows are tested at once, though only 4 are trained on")
 	recorded, _ := need(func(f *Spec) { f.Graphs.How = device.GraphsWhole })
 	require.Equal(t, plain.Data+train*(pixels+8), recorded.Data, "the rows are on the device")
+	require.Equal(t, e.Activations+ten.Activations, recorded.Activations, "those of graphs, and those of evaluations")
 	micro, _ := need(func(f *Spec) { f.Accumulate = 2 })
 	require.Equal(t, 6*e.Values, micro.Parameters, "plus the sum of gradients")
 	require.Equal(t, 4*(pixels+1)*(8+10), micro.Data, "without graphs, the rows are not on the device")
@@ -147,7 +149,12 @@ func TestNeedOfConvolutions(t *testing.T) {
 	require.Greater(t, e.Activations, e.Values, "convolutions have few parameters and large activations")
 	backend := &meter{Backend: cpu.New(cpu.Options{})}
 	defer backend.Backend.Close()
+	f.Graphs.How, f.Workers = device.GraphsWhole, 1
 	s := describe(t, f)
+	sums := 0
+	backend.convGrad = func(products, weights, filters int) {
+		sums += s.Spec.Products.ConvGradMemory(products, s.Batch, weights, filters)
+	}
 	probe, err := s.Problem.Probe(backend)
 	require.NoError(t, err)
 	learn := func(rows int) { require.NoError(t, probe.Learn(&nn.Pass{Backend: backend, Train: true}, rows)) }
@@ -156,6 +163,10 @@ func TestNeedOfConvolutions(t *testing.T) {
 	learn(1)
 	one, products := backend.bytes, backend.products
 	require.Positive(t, products)
+	require.Positive(t, sums)
+	need, err := s.deviceNeed()
+	require.NoError(t, err)
+	require.Equal(t, (s.Batch+s.evalBatch)*one+sums, need.Activations)
 	backend.Recycle()
 	learn(3)
 	require.Equal(t, products, backend.products, "of one row")

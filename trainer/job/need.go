@@ -21,9 +21,14 @@ func (s *Training) deviceNeed() (device.Need, error) {
 	if err != nil {
 		return device.Need{}, err
 	}
+	sums := 0 // of the gradients of convolutions, which take no temporary memory on the CPU
+	backend.convGrad = func(products, weights, filters int) {
+		sums += s.Spec.Products.ConvGradMemory(products, s.Batch, weights, filters)
+	}
 	var temporary [3]int // by rows
 	for rows := 1; rows < len(temporary); rows++ {
 		backend.Recycle()
+		sums = 0
 		if err := probe.Learn(&nn.Pass{Backend: backend, Train: true}, rows); err != nil {
 			return device.Need{}, err
 		}
@@ -45,13 +50,16 @@ func (s *Training) deviceNeed() (device.Need, error) {
 	}
 	memory := s.Problem.Memory()
 	data := (memory.Row + 4) * (s.Batch*s.micro + s.evalBatch)
-	if s.Spec.Graphs.How != device.GraphsOff && s.withoutGraphs() == nil {
+	pass := func(rows int) int { return first + each*(rows-1) } // evaluation takes no more per row
+	activations := max(pass(s.Batch)+sums, pass(s.evalBatch))
+	if how := s.Spec.Graphs.How; how != "" && how != device.GraphsOff && s.withoutGraphs() == nil {
 		data += memory.Resident
+		activations = pass(s.Batch) + sums + pass(s.evalBatch) // recordings keep memory of their own
 	}
 	byCuDNN := s.Spec.Products.ByCuDNN(backend.products, s.Batch)
 	return device.Need{
 		Parameters:  4 * probe.Params.Values.Len() * arenas,
-		Activations: first + each*(max(s.Batch, s.evalBatch)-1), // evaluation takes no more per row
+		Activations: activations,
 		Data:        data,
 		Library:     device.LibraryMemory(byCuDNN),
 		ByCuDNN:     byCuDNN,

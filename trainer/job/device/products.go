@@ -91,6 +91,17 @@ func (f *Products) ByCuDNN(products, batch int) bool {
 	return products > 0 && (f.Timed != "" || products*batch >= gpu.LeastForCuDNN) && dnnName() != ""
 }
 
+// ConvGradMemory returns the bytes of temporary memory that the gradient of a convolution
+// takes in a step. Its arguments are those of ByCuDNN, for this convolution, and the number
+// of its weights and filters.
+func (f *Products) ConvGradMemory(products, batch, weights, filters int) int {
+	bytes := gpu.ConvGradMemory(weights, filters)
+	if f.ByCuDNN(products, batch) { // trials need the same memory again
+		bytes *= 2
+	}
+	return bytes
+}
+
 // timedProducts is the file of --time-products of one worker.
 type timedProducts struct {
 	GPU     string         `json:"gpu"`

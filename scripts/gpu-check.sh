@@ -13,7 +13,7 @@
 #   training      60  120   200 steps from the CPU's weights: loss within 1e-5, gradients
 #                           within 1e-4, except in up to 3 steps in which a ReLU flips;
 #                           200 steps without the CPU; graphs of whole steps
-#   parity        35   90   each kernel against nn/cpu, in its own process
+#   parity        50   90   each kernel against nn/cpu, in its own process
 #   conformance   45  110   the rest of nn/gpu
 #   costs         30   60   launches, graphs, copies and products, without ringtrain
 #   train         60  110   the command on both examples, 1 worker and 2 that share the GPU:
@@ -22,7 +22,7 @@
 #                           the losses of 25 steps within 1e-3 of the CPU's
 #   nccl          55  120   NCCL's operations, and processes that share the GPU
 #   kill          50  100   kill -9 of a rank: one graph per step, two, or none
-#   speed        140  200   training steps, alternating with PyTorch's, and goals
+#   speed        125  200   training steps, alternating with PyTorch's, and goals
 #
 # The second visit:
 #

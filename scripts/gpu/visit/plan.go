@@ -18,14 +18,14 @@ func first() []step {
 		{"facts", "versions, libraries, doctor", 15, 40, 40, (*visit).facts},
 		{"cuda", "tests of package cuda", 20, 60, 60, (*visit).cudaTests},
 		{"training", "200 steps compared with the CPU, whole-step graphs", 60, 120, 90, (*visit).training},
-		{"parity", "each kernel in its own process, against the CPU", 35, 90, 90, (*visit).parity},
+		{"parity", "each kernel in its own process, against the CPU", 50, 90, 90, (*visit).parity},
 		{"conformance", "the rest of nn/gpu", 45, 110, 60, (*visit).conformance},
 		{"costs", "launches, graphs, copies and products", 30, 60, 60, (*visit).costs},
 		{"train", "the command on both examples, 1 and 2 workers", 60, 110, 90, func(v *visit, r *result) { v.trainings.compare(r) }},
 		{"entities", "a recogniser of named entities: 1000 steps, and losses compared with the CPU", 15, 60, 30, func(v *visit, r *result) { v.trainings.entities(r) }},
 		{"nccl", "NCCL's operations, and processes that share the GPU", 55, 120, 60, (*visit).nccl},
 		{"kill", "a killed rank, with and without graphs", 50, 100, 90, (*visit).kills},
-		{"speed", "training steps compared with PyTorch", 140, 200, 60, (*visit).speed},
+		{"speed", "training steps compared with PyTorch", 125, 200, 60, (*visit).speed},
 	}
 }
 

@@ -24,12 +24,18 @@ type cores struct {
 
 	sameCore      bool // the rank of the last longer wait was on this core
 	sameCoreWaits uint // number of such waits
+
+	parting    parting
+	apartWaits uint // longer waits for ranks on other cores, while parting.apart
 }
 
-// sleepEvery: one of this many waits for a rank on this core sleeps. The kernel
-// may move a process that it wakes to an idle core. A process that only yields
-// stays on its core.
-const sleepEvery = 64
+const (
+	// leaveEvery: one of this many waits for a rank on this core leaves the core, or at
+	// least sleeps. The kernel may move a process that it wakes to an idle core. A process
+	// that only yields stays on its core.
+	leaveEvery = 64
+	lookEvery  = 8 // apartWaits between looks whether parting pays; a look takes some 10 µs
+)
 
 // yieldToPeers yields to the ranks that have not yet shown this call and that
 // showed the previous one on this core. Then it polls for the others.

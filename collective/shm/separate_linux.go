@@ -8,23 +8,51 @@ import (
 )
 
 // leaveCores makes the thread of this goroutine leave the given cores, numbered as by
-// core, if it may use others. It may return to them later: the kernel wakes a rank on
-// the core of the rank that wakes it, if the other cores are busy just then, and may
-// leave both there for many milliseconds.
-func leaveCores(cores []uint64) {
+// core, and reports whether it may use others. It may return to them later: the kernel
+// wakes a rank on the core of the rank that wakes it, if the other cores are busy just
+// then, and may leave both there for many milliseconds.
+func leaveCores(cores []uint64) (left bool) {
+	return move(func(allowed *unix.CPUSet) {
+		for _, c := range cores {
+			if known(c) {
+				allowed.Clear(int(c) - 1)
+			}
+		}
+	})
+}
+
+// known reports whether a number of a core, which may come from memory that others write,
+// is one that a CPUSet holds.
+func known(core uint64) bool { return 0 < core && core <= uint64(len(unix.CPUSet{})*64) }
+
+// moveTo moves the thread of this goroutine to a core.
+func moveTo(core uint64) {
+	move(func(allowed *unix.CPUSet) {
+		ours := known(core) && allowed.IsSet(int(core)-1)
+		allowed.Zero()
+		if ours {
+			allowed.Set(int(core) - 1)
+		}
+	})
+}
+
+// move moves the thread of this goroutine to one of the cores that limit leaves of those
+// that it may use. It may still use all of them afterwards. It returns false if none is
+// left.
+func move(limit func(allowed *unix.CPUSet)) (moved bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var allowed unix.CPUSet
 	if unix.SchedGetaffinity(0, &allowed) != nil {
-		return
+		return false
 	}
-	others := allowed
-	for _, c := range cores {
-		others.Clear(int(c) - 1)
+	some := allowed
+	limit(&some)
+	if some.Count() == 0 || unix.SchedSetaffinity(0, &some) != nil {
+		return false
 	}
-	if others.Count() > 0 && unix.SchedSetaffinity(0, &others) == nil {
-		_ = unix.SchedSetaffinity(0, &allowed)
-	}
+	_ = unix.SchedSetaffinity(0, &allowed)
+	return true
 }
 
 // spreadEvery is how many calls pass until ranks that share cores look whether they are

@@ -96,12 +96,19 @@ func (w *waiter) waitLong(word *uint64, least uint64, peer int, n need) error {
 	switch {
 	case w.queues.Unsent() || w.rounds == 0:
 	case n != room && w.onThisCore(peer): // a wait for room may be in another goroutine
-		if w.sameCoreWaits++; w.sameCoreWaits%sleepEvery == 0 {
-			tries = w.yields
+		if w.sameCoreWaits++; w.sameCoreWaits%leaveEvery == 0 {
+			if !w.part() {
+				tries = w.yields
+			}
 		} else if w.yieldUntil(word, least) {
 			return nil
 		}
 	default:
+		if n != room && w.parting.apart {
+			if w.apartWaits++; w.apartWaits%lookEvery == 0 {
+				w.returnIfQueued()
+			}
+		}
 		for range w.rounds - 1 {
 			if spin(word, least, w.polls) {
 				return nil

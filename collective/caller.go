@@ -142,9 +142,6 @@ func (g *caller) giveUp(c *Call, waited time.Duration, cause error) error {
 // begin starts a call and returns its context. The call is then the only one
 // until watchdog.finish.
 func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, err error) {
-	if ctx.Err() != nil {
-		return nil, g.tooLate(ctx, c)
-	}
 	limited, alone := g.watchdog.begin(ctx)
 	if !alone {
 		return nil, g.busy(c)
@@ -153,17 +150,10 @@ func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, e
 		g.watchdog.finish()
 		return nil, g.refusal(c)
 	}
-	return limited, nil
-}
-
-// tooLate breaks the group because ctx ended before the call. No other rank is to blame,
-// even if ctx had a deadline.
-func (g *caller) tooLate(ctx context.Context, c *Call) error {
-	if err := g.reserve(c); err != nil {
-		return err
+	if ctx.Err() != nil { // before the call, so no other rank is to blame, even if ctx had a deadline
+		g.engine.Abort(&RankError{Rank: g.Rank(), Phase: "cancelled", Err: context.Cause(ctx)})
 	}
-	defer g.watchdog.finish()
-	return g.giveUp(c, 0, context.Cause(ctx))
+	return limited, nil
 }
 
 // reserve keeps calls from beginning, until watchdog.finish.

@@ -96,6 +96,7 @@ func TestDeadlineBeforeTheCall(t *testing.T) {
 		require.ErrorAs(t, err, &culprit)
 		require.Equal(t, 1, culprit.Rank)
 		require.Equal(t, "cancelled", culprit.Phase)
+		require.EqualValues(t, 1, culprit.Seq)
 		require.ErrorContains(t, err, "deadline exceeded")
 	}
 }

@@ -26,21 +26,29 @@ func (d dialled) Write(line []byte) (int, error) {
 
 // Regroup returns a failure of this process alone. Another View would not help.
 func TestRegroupReturnsOwnFailure(t *testing.T) {
-	ctx, cancel := context.WithCancel(deadline(t))
-	defer cancel()
-	noGPU, made := errors.New("no GPU is left"), 0
-	nodes := start(t, cluster.Config{Engine: func(_ context.Context, _ collective.View, base *collective.HostEngine) (collective.Engine, error) {
-		if made++; made == 1 {
-			return base, nil
-		}
-		if made > 2 {
-			cancel()
-		}
-		return nil, errors.Join(noGPU, base.Close())
-	}}, 1)
-	_, err := nodes[0].Regroup(ctx, groups(t, nodes)[0])
-	require.ErrorIs(t, err, noGPU)
-	require.Equal(t, 2, made)
+	noGPU := errors.New("no GPU is left")
+	for name, failure := range map[string]error{
+		"an error":               noGPU,
+		"an error of its engine": &collective.RankError{Rank: 0, Phase: "failed", Err: noGPU},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(deadline(t))
+			defer cancel()
+			made := 0
+			nodes := start(t, cluster.Config{Engine: func(_ context.Context, _ collective.View, base *collective.HostEngine) (collective.Engine, error) {
+				if made++; made == 1 {
+					return base, nil
+				}
+				if made > 2 {
+					cancel()
+				}
+				return nil, errors.Join(failure, base.Close())
+			}}, 1)
+			_, err := nodes[0].Regroup(ctx, groups(t, nodes)[0])
+			require.ErrorIs(t, err, noGPU)
+			require.Equal(t, 2, made)
+		})
+	}
 }
 
 // A member that closes while the others regroup ends its own Regroup. The others continue

@@ -39,12 +39,26 @@ func (n *Node) Regroup(ctx context.Context, broken *collective.Group) (*collecti
 		if _, err := n.newest(); err != nil { // err of connect does not tell: another member may have closed
 			return nil, err
 		}
-		if e := (*collective.RankError)(nil); !errors.As(err, &e) && !errors.Is(err, context.DeadlineExceeded) {
-			return nil, err // no member failed, so the next View would not help
+		if ownFailure(view, err) {
+			return nil, err // the next View would not help
 		}
 		n.config.Log.Warn("cannot connect to all members of the view; trying without the lost one", "epoch", view.Epoch, "error", err)
 		lost = lostMembers(view, view, err)
 	}
+}
+
+// ownFailure reports whether connecting to a View failed because of this process alone, as
+// it found itself. What others report about it may be their own view of the network.
+func ownFailure(v collective.View, err error) bool {
+	var culprit *collective.RankError
+	var reported *collective.ReportedError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, collective.ErrLate):
+		return false // another member may not have come
+	case errors.As(err, &culprit):
+		return culprit.Rank == v.Self && !errors.As(culprit.Err, &reported)
+	}
+	return true
 }
 
 // leave closes the Group, and returns its View and the members that are gone. broken may

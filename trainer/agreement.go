@@ -59,7 +59,7 @@ func (a *Agreement) Values(ctx context.Context, p *nn.Params) error {
 // that a step may take; the cause is then collective.ErrLate.
 func (a *Agreement) Begin(ctx context.Context, s Step) (context.Context, context.CancelFunc) {
 	a.group.Mark(uint64(s.Index))
-	return context.WithTimeoutCause(ctx, a.timeout.begin(time.Now(), s.Late), collective.ErrLate)
+	return context.WithTimeoutCause(ctx, a.timeout.begin(time.Now(), 1, s.Late), collective.ErrLate)
 }
 
 // Step exchanges what each rank knows about a step. bad is what NotFinite returned for

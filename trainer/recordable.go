@@ -45,7 +45,7 @@ func (a *AllReduce) Queue(p *nn.Params, step int, f optim.Form, hyper nn.Buffer,
 // carry no hash: the values are those of a later step by now.
 func (a *AllReduce) Confirm(ctx context.Context, p *nn.Params, steps []Step) ([]Report, error) {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, a.agreement.timeout.begin(begin, steps[0].Late), collective.ErrLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.agreement.timeout.begin(begin, len(steps), steps[0].Late), collective.ErrLate)
 	defer cancel()
 	n, size := len(steps), a.group.Size()
 	a.group.Mark(uint64(steps[0].Index))

@@ -272,11 +272,11 @@ func (r *recorder) collect(ctx context.Context, room int) (stopped bool, err err
 	return stopped, nil
 }
 
-// await waits for the losses of a launch, for at most 20 times the median launch. The
+// await waits for the losses of a launch, for at most 20 times its usual duration. The
 // device waits inside the launch for ranks that do not join its sums, and if they are
 // alive nothing else reports them.
 func (r *recorder) await(ctx context.Context, l launch, losses []float32) error {
-	limit := r.timeout.begin(time.Now(), r.due(l.first))
+	limit := r.timeout.begin(time.Now(), l.steps, r.due(l.first))
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf(
 		"the device has not finished them in %v: it hangs, or the device of another rank does; check the devices of all ranks with nvidia-smi", limit))
 	defer cancel()

@@ -56,7 +56,7 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 }
 
 func (a *AllReduce) begin(ctx context.Context, s Step) {
-	a.gradients.begin(ctx, s.Index, a.agreement.timeout.begin(time.Now(), s.Late))
+	a.gradients.begin(ctx, s.Index, a.agreement.timeout.begin(time.Now(), 1, s.Late))
 }
 
 // atOnce exchanges all gradients in one piece. The words go first: they say whether

@@ -102,14 +102,14 @@ func (f *Saving) claimDirs(cluster string, alone bool) (release func(), err erro
 
 // checkDirs returns an error if a directory has checkpoints of another training, which
 // would be mixed with the new ones. A training may have some in both directories, and resume
-// from either. But in --out the next checkpoint removes those of later steps.
+// from the one with the newest.
 func (f *Saving) checkDirs() error {
 	from, _ := checkpoint.Steps(f.Resume)
 	own := len(from) > 0 && slices.ContainsFunc(f.dirs(), func(d Dir) bool { return f.resumes(d.Path) })
 	for _, d := range f.dirs() {
 		steps, _ := checkpoint.Steps(d.Path)
 		switch {
-		case len(steps) == 0 || f.resumes(d.Path) || own && d.Path == f.Fallback:
+		case len(steps) == 0 || f.resumes(d.Path):
 			continue
 		case own && slices.Max(steps) > slices.Max(from):
 			return fmt.Errorf("%s %s contains later checkpoints than --resume %s; resume those with --resume %s, or use another directory", d.Flag, d.Path, f.Resume, d.Path)

@@ -3,6 +3,7 @@ package cli
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +38,9 @@ func complete(root *cobra.Command, c *catalog.Catalog) {
 	}
 	for _, cmd := range append(root.Commands(), nested(root)...) {
 		for flag, choice := range values {
+			if flag == "strategy" && cmd.Name() == "estimate" {
+				choice = slices.DeleteFunc(slices.Clone(choice), func(name string) bool { return strings.HasPrefix(name, "ps-") })
+			}
 			if cmd.Flags().Lookup(flag) != nil {
 				_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choice, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)) // fails for a flag that is not there
 			}

@@ -40,8 +40,9 @@ func styleFor(name string, t *job.Training) logStyle {
 // batches by themselves, such as ner.v1, need another number.
 func stepsPerEpoch(t *job.Training) int {
 	rows, _ := t.Problem.Rows()
-	all := t.AllWorkers() * max(t.Spec.Accumulate, 1) * t.Batch
-	return t.Spec.Updates((rows+all-1)/all, t.AllWorkers())
+	batches := (max(rows, 1)-1)/t.Batch + 1
+	together := t.AllWorkers() * max(t.Spec.Accumulate, 1)
+	return t.Spec.Updates((batches+together-1)/together, t.AllWorkers())
 }
 
 // logStyleNames lists the values of --log-style, for errors.

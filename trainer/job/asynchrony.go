@@ -104,7 +104,7 @@ func (f *Spec) checkQuorum(workers int) error {
 	case q > workers:
 		return fmt.Errorf("--quorum must be at most the number of workers, %d, not %d", workers, q)
 	case f.policy().CheckServers(workers, servers) != nil:
-		return fmt.Errorf("--quorum %d of %d workers needs at most 2 servers, not %d, because each server may wait for a worker that waits for another: lower --servers, or add --straggler-timeout or --max-staleness 0", q, workers, servers)
+		return fmt.Errorf("--quorum %d of %d workers needs at most 2 servers, not %d, because each server may wait for a worker that waits for another: lower --servers, or add --straggler-timeout, or --max-staleness 0 without --stale damp", q, workers, servers)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (p Policy) CheckServers(workers, servers int) error {
 	if q := p.quorum(); q == 1 || q >= workers || servers <= 2 || p.Timeout > 0 || fresh {
 		return nil
 	}
-	return fmt.Errorf("paramserver: with a quorum of %d of %d workers there must be at most 2 servers, not %d: workers could wait for each other forever; set Policy.Timeout, or Bounded with a MaxStaleness of 0", p.quorum(), workers, servers)
+	return fmt.Errorf("paramserver: with a quorum of %d of %d workers there must be at most 2 servers, not %d: workers could wait for each other forever; set Policy.Timeout, or Bounded with a MaxStaleness of 0 and without Damp", p.quorum(), workers, servers)
 }
 
 // String describes p in one line.

@@ -99,7 +99,7 @@ func TestMeasureLinks(t *testing.T) {
 					require.Positive(t, s.Near.Latency)
 					require.NotEqual(t, schedule.InProcess, s.Near)
 					require.Equal(t, schedule.Network, s.Far, "there is one host")
-					require.GreaterOrEqual(t, len(s.Calls), 2)
+					require.NotEmpty(t, s.Calls, "how many depends on the load")
 					require.Less(t, s.Calls[0].Took, time.Minute)
 					require.Zero(t, s.Try, "only calls that are timed try other methods")
 				}

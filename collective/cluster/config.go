@@ -89,9 +89,9 @@ type Config struct {
 	Streams int
 
 	// Key secures gossip and all messages between workers. Without a key, Bind must be
-	// loopback, and so must DataAddrs, of which there may be only one; or Insecure must be
-	// set, which trusts every process that can reach them. If Key is nil, it is read from
-	// KeyFile. A launcher passes on KeyFile, never Key.
+	// loopback, and DataAddrs may have only one address, also loopback. Insecure lifts that,
+	// and trusts every process that can reach them. If Key is nil, it is read from KeyFile.
+	// A launcher passes on KeyFile, never Key.
 	Key      *secret.Key
 	KeyFile  string
 	Insecure bool

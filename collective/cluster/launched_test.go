@@ -127,8 +127,8 @@ func TestLaunchedConfig(t *testing.T) {
 	require.NotEqual(t, first.Bind, other.Bind)
 }
 
-// If rank 0's address is loopback on its machine, other machines need another one. The
-// processes beside rank 0 join there, too, even as those of a second machine.
+// If rank 0's address is loopback on its machine, other machines need another one. All
+// processes of rank 0's machine join there too, even if the launcher counts two machines.
 func TestLaunchedLoopback(t *testing.T) {
 	own, err := cluster.OwnAddr()
 	if err != nil {

@@ -131,8 +131,8 @@ func (t *Transport) prepare(o *collective.Operation) *run {
 	return r
 }
 
-// small reports whether the data are shown with the call. Those of an AllGather always
-// are: nobody folds them, so there are no steps that would move them.
+// small reports whether the data are shown with the call. An AllGather always shows its
+// data this way: it has no later steps that could move them.
 func (r *run) small() bool {
 	return len(r.in) <= r.t.most || r.h.Call.Kind == collective.KindAllGather
 }

@@ -19,7 +19,7 @@ func outliveReaders() (restore func()) {
 }
 
 // untilSignal runs a command that only observes, until it ends or a signal stops it. After a
-// signal, its error would only be about the interruption, so nobody sees it.
+// signal, it drops the command's error, which would only report the interruption.
 func untilSignal(ctx context.Context, run func(context.Context) error) error {
 	err := serveUntilSignal(ctx, run)
 	var end *crew.EndError

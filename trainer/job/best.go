@@ -29,8 +29,9 @@ const (
 	noteAfter      = "after"       // of bestFile: steps of the training that was searched
 )
 
-// searchesBest reports whether this training has several evaluations, or continues one that
-// had some, of which before is the best. A single one, at the end, is that of model.safetensors.
+// searchesBest reports whether this training has several evaluations, or resumes one that
+// had; before is the best of those. A single evaluation, at the end, needs no search: it is of
+// the weights in model.safetensors.
 func (s *Training) searchesBest(before trainer.Best) bool { return s.evalEvery > 0 || before.Found() }
 
 // describeBest adds to notes which evaluation was the best.

@@ -83,8 +83,8 @@ func findFirst(sonames []string, p python) string {
 	return ""
 }
 
-// newest returns the last of some paths, of which there is at least one. It compares runs of
-// digits as numbers, so cuda-12.10 comes after cuda-12.9.
+// newest returns the path with the highest version; there is at least one path. It compares
+// runs of digits as numbers, so cuda-12.10 comes after cuda-12.9.
 func newest(paths []string) string {
 	padded := func(path string) string {
 		return regexp.MustCompile(`[0-9]+`).ReplaceAllStringFunc(path, func(digits string) string {

@@ -72,7 +72,7 @@ func TestInterruptBeforeTheJobForms(t *testing.T) {
 	require.NoError(t, r.end().Err)
 }
 
-// The watchdog does not watch a server that is started after the signal: nobody has asked it to
+// The watchdog ignores a server that is started after the signal, because nobody has asked it to
 // stop, so it reports no progress.
 func TestServerStartedAfterASignal(t *testing.T) {
 	l := &launcher{

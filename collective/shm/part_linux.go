@@ -58,14 +58,14 @@ func (p *parting) may(now time.Time) bool {
 	if p.apart { // the kernel has brought them together again
 		p.apart = false
 		if now.Sub(p.since.wall) < partTrial {
-			p.wait(now)
+			p.later(now)
 		}
 	}
 	return !now.Before(p.next)
 }
 
-// wait makes the rank part later, because it did not pay.
-func (p *parting) wait(now time.Time) {
+// later makes the rank part later, because it did not pay or is impossible.
+func (p *parting) later(now time.Time) {
 	p.pause = min(max(firstPause, 2*p.pause), mostPause)
 	p.next = now.Add(p.pause)
 }
@@ -88,7 +88,7 @@ func (p *parting) over(now queueTime) (back bool) {
 		p.pause = 0
 		return false
 	}
-	p.wait(now.wall)
+	p.later(now.wall)
 	return true
 }
 
@@ -100,6 +100,7 @@ func (w *waiter) part() bool {
 	}
 	now, ok := queueNow()
 	if !ok {
+		w.parting.later(now.wall)
 		return false
 	}
 	here := core()
@@ -110,6 +111,7 @@ func (w *waiter) part() bool {
 		}
 	}
 	if !leaveCores(taken) && !leaveCores([]uint64{here}) { // ranks may have moved since they said where they were
+		w.parting.later(now.wall) // this rank may use only one core
 		return false
 	}
 	w.parting.begin(now, here)

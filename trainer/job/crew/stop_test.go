@@ -72,8 +72,8 @@ func TestInterruptBeforeTheJobForms(t *testing.T) {
 	require.NoError(t, r.end().Err)
 }
 
-// The watchdog ignores a server that is started after the signal, because nobody has asked it to
-// stop, so it reports no progress.
+// A server that is started after the stop signal was never asked to stop, and reports no
+// progress. The watchdog ignores it.
 func TestServerStartedAfterASignal(t *testing.T) {
 	l := &launcher{
 		Crew: Crew{Workers: 1, Servers: 1}, exe: "/bin/sh", show: nowhere{}, job: launch.Start(t.Context(), launch.Options{}), joining: newJoining(),

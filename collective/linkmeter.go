@@ -3,7 +3,6 @@ package collective
 import (
 	"bytes"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
@@ -21,9 +20,8 @@ type linkMeter struct {
 	out, in []byte
 	largest int       // bytes of the largest call that may follow
 	vector  []float32 // of the calls; has room for the largest, because pages that no call uses cost nothing
-	source  []float32 // of the vector
+	source  []float32 // of the vector; later calls use the rest of it, and earlier ones read that as weights
 	filled  int       // elements of the source
-	sum     []byte    // a page of the sum of all ranks
 }
 
 // newLinkMeter makes the engine's calls those of linkGroup, until end.
@@ -44,7 +42,7 @@ func (m *linkMeter) end() {
 // When the searches inside hosts and between them end, from the beginning of the measurement.
 const (
 	nearBound = schedule.LinkBound / 5
-	farBound  = schedule.LinkBound / 2
+	farBound  = schedule.LinkBound * 3 / 5
 )
 
 // measure fills in what it measures: links inside hosts, if any ranks use them, links
@@ -91,17 +89,21 @@ func (m *linkMeter) links(bound time.Duration, inside bool) (schedule.Cost, erro
 	}
 }
 
-// exchange sends to one rank and receives from another. A rank may have no others.
+// exchange sends to one rank and receives from another. A rank may have no others. It returns
+// how long the messages that count took.
 func (m *linkMeter) exchange(bytes, to, from int) (time.Duration, error) {
-	rounds := 1
+	uncounted, counted := schedule.Messages(bytes)-1, 1
 	if bytes == 0 {
-		rounds, bytes = schedule.LatencyRounds, 8
+		counted, bytes = schedule.LatencyRounds, 8
 	}
 	if len(m.out) < bytes {
 		m.out, m.in = make([]byte, bytes), make([]byte, bytes)
 	}
 	began := time.Now()
-	for range rounds {
+	for i := range uncounted + counted {
+		if i == uncounted {
+			began = time.Now()
+		}
 		m.seq++
 		if to == m.e.rank {
 			continue
@@ -159,16 +161,16 @@ func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
 }
 
 // timed makes a call as training does: the vector has just been written from other memory, and
-// a rank that is done reads the result while others may still need its core. It returns the
-// time that the call took on the slowest rank, and the time since rank 0 began. method 0 is the
-// planned one.
+// a rank that is done reads the result and as many weights while others may still need its core
+// and its caches. It returns the time that the call took on the slowest rank, and the time since
+// rank 0 began. method 0 is the planned one.
 func (m *linkMeter) timed(size int, method schedule.Method) (took, elapsed time.Duration, err error) {
 	n := size / 4
 	if len(m.vector) < n {
 		m.allocate(n)
 	}
-	for ; m.filled < n; m.filled++ { // otherwise all of it would be the same page of zeros, in a cache
-		m.source[m.filled] = 1
+	for ; m.filled < min(2*n, len(m.source)); m.filled++ {
+		m.source[m.filled] = 1 // otherwise all of it would be the same page of zeros, in a cache
 	}
 	v := Of(m.vector[:n])
 	fold.Copy(v.bytes(), Of(m.source[:n]).bytes())
@@ -184,21 +186,17 @@ func (m *linkMeter) timed(size int, method schedule.Method) (took, elapsed time.
 	if err != nil {
 		return 0, 0, err
 	}
-	for page := range slices.Chunk(v.bytes(), len(m.sum)) {
-		_ = bytes.Equal(page, m.sum[:len(page)]) // equal, so this reads all
+	weights := m.source[min(n, len(m.source)-n):][:n]
+	for _, read := range [...][]byte{v.bytes(), Of(weights).bytes()} {
+		bytes.Count(read, []byte{1}) // reads all
 	}
 	return m.slowest(took)
 }
 
 // allocate makes room for vectors of at least n elements.
 func (m *linkMeter) allocate(n int) {
-	n = max(n, m.largest/4)
-	m.vector, m.source, m.filled = make([]float32, n), make([]float32, n), 0
-	page := make([]float32, 1024)
-	for i := range page {
-		page[i] = float32(m.e.size)
-	}
-	m.sum = Of(page).bytes()
+	most := m.largest / 4
+	m.vector, m.source, m.filled = make([]float32, max(n, most)), make([]float32, max(2*n, most)), 0
 }
 
 // slowest returns the longest time of any rank, and the time since rank 0 began.

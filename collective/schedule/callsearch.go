@@ -10,17 +10,18 @@ const (
 	firstCall = 4 << 10
 	coarse    = 1 << 20 // up to here, sizes grow by growth; then they double
 	mostCall  = 32 << 20
-	hostCalls = 64 << 20 // of all ranks of a host together
+	hostCalls = 32 << 20 // of all ranks of a host together; larger calls would spend the time on new pages
 )
 
 // How often a CallSearch makes a call. The first call of a size is often slower: it
 // allocates memory, and TCP adapts its windows.
 const (
-	leastRuns = 2                      // of one size in sequence, and
-	callRuns  = 16                     // at most, while
-	runBound  = 4 * time.Millisecond   // they have been made for less than this, or seem disturbed
-	slowRun   = 1.5                    // how much longer the first call of a size may take than expected
-	longRun   = 700 * time.Microsecond // a longer call is timed once more at the end
+	leastRuns  = 2                      // of one size in sequence, and
+	callRuns   = 16                     // at most, while
+	runBound   = 4 * time.Millisecond   // they have been made for less than this, or seem disturbed;
+	largeBound = 10 * time.Millisecond  // the same from coarse on, where caches fill and a call may or may not wait for a core
+	slowRun    = 1.5                    // how much longer the first call of a size may take than expected
+	longRun    = 700 * time.Microsecond // a longer call is timed once more at the end
 )
 
 // How a CallSearch compares the planned method with its rivals, if there are any.
@@ -135,7 +136,11 @@ func (s *CallSearch) wants(i int, spent time.Duration) (more, first bool) {
 		first = calls < leastTurns*methods
 		return first || calls < mostTurns*methods && spent < turnsBound, first
 	}
-	return calls < callRuns && (calls < leastRuns || spent < runBound || s.isDisturbed(i)), false
+	bound := runBound
+	if s.samples[i].Bytes >= coarse {
+		bound = largeBound
+	}
+	return calls < callRuns && (calls < leastRuns || spent < bound || s.isDisturbed(i)), false
 }
 
 // isDisturbed reports whether a byte of a sample seems to have taken too long, compared

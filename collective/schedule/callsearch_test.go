@@ -27,7 +27,7 @@ func timeRivals(s *CallSearch, elapsed time.Duration, call func(bytes int, m Met
 }
 
 func TestCallSearch(t *testing.T) {
-	s := NewCallSearch(&Situation{Hosts: []int{0, 0}})
+	s := NewCallSearch(&Situation{Hosts: []int{0, 1}})
 	seen := map[int]int{}
 	end, _ := timeVirtual(s, 0, func(bytes int) time.Duration {
 		if seen[bytes]++; seen[bytes] == 1 {
@@ -47,9 +47,9 @@ func TestCallSearch(t *testing.T) {
 	require.Equal(t, 3, seen[16<<20], "long ones once more")
 	require.Equal(t, mostCall, s.Samples()[MostSamples-1].Bytes)
 
-	crowd := NewCallSearch(&Situation{Hosts: make([]int, 64)}) // on one host
+	crowd := NewCallSearch(&Situation{Hosts: make([]int, 32)}) // on one host
 	timeVirtual(crowd, 0, func(int) time.Duration { return 1 })
-	require.Equal(t, hostCalls/64, crowd.Samples()[len(crowd.Samples())-1].Bytes, "all ranks of a host need the memory")
+	require.Equal(t, hostCalls/32, crowd.Samples()[len(crowd.Samples())-1].Bytes, "all ranks of a host need the memory")
 
 	slow := NewCallSearch(&Situation{Hosts: []int{0, 1}})
 	end, _ = timeVirtual(slow, 40*time.Millisecond, func(bytes int) time.Duration { return time.Duration(100 * bytes) })

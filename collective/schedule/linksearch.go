@@ -18,11 +18,20 @@ const (
 
 	latencyTrials   = 3
 	LatencyRounds   = 4 // messages of a latency trial, one after another
-	bandwidthTrials = 3 // of the largest size; with more, one would profit from tokens that a limiter has saved
+	bandwidthTrials = 3 // of the largest size
 
-	largeTrial  = 256 << 10 // from this size on, windows grow for longer: there are
-	largeTrials = 6         // of the largest size, and a larger size needs twice the room
+	twiceTrial = 64 << 10  // from this size on, see Messages
+	largeTrial = 256 << 10 // from this size on, windows grow for longer: a larger size needs twice the room
 )
+
+// Messages returns how many messages a trial of some bytes sends, one after another. Only
+// the time of the last counts. Those before use up what a limiter has saved, and windows grow.
+func Messages(bytes int) int {
+	if bytes >= twiceTrial {
+		return 2
+	}
+	return 1
+}
 
 // A LinkSearch measures the links of a group. In a trial, every rank sends a message to
 // the next one and receives one from the rank before, all at a time, as in a ring: so
@@ -42,7 +51,7 @@ func NewLinkSearch(bound time.Duration) *LinkSearch { return &LinkSearch{bound: 
 // few bytes each. It returns false at the end. elapsed is the time since the ranks
 // began to measure, by one clock.
 func (s *LinkSearch) Next(elapsed time.Duration) (bytes int, more bool) {
-	if len(s.latency) < latencyTrials && (elapsed < s.bound/4 || len(s.latency) == 0) {
+	if len(s.latency) < latencyTrials && (elapsed < s.bound/5 || len(s.latency) == 0) {
 		return 0, true
 	}
 	if s.size == 0 {
@@ -52,11 +61,7 @@ func (s *LinkSearch) Next(elapsed time.Duration) (bytes int, more bool) {
 	if n == 0 {
 		return s.size, true
 	}
-	most := bandwidthTrials
-	if s.size >= largeTrial {
-		most = largeTrials
-	}
-	return s.size, n < most && elapsed+s.long[n-1] < s.bound
+	return s.size, n < bandwidthTrials && elapsed+time.Duration(Messages(s.size))*s.long[n-1] < s.bound
 }
 
 // Measured gives the search the time of the last trial on the slowest rank.
@@ -71,7 +76,7 @@ func (s *LinkSearch) Measured(took, elapsed time.Duration) {
 	}
 }
 
-// room returns the time that must be left for trials of the next size, if one of this size
+// room returns the time that must be left for messages of the next size, if one of this size
 // took that long.
 func (s *LinkSearch) room(took time.Duration) time.Duration {
 	if s.size >= largeTrial {

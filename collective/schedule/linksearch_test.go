@@ -29,8 +29,9 @@ func (s *LinkSearch) inVirtualTime(link Cost, agree time.Duration, noise func(tr
 			took = LatencyRounds * link.Latency
 		}
 		took *= noise(trial, bytes)
-		longest = max(longest, time.Duration(took)+agree)
-		elapsed += time.Duration(took) + agree
+		all := time.Duration(Messages(bytes))*time.Duration(took) + agree
+		longest = max(longest, all)
+		elapsed += all
 		s.Measured(time.Duration(took), elapsed)
 	}
 }
@@ -74,6 +75,31 @@ func TestLinkSearchTriesASizeTwice(t *testing.T) {
 		return 4
 	})
 	require.InEpsilon(t, link.PerByte, s.Cost().PerByte, .06)
+}
+
+// A link of 100 Mbit/s saves up to 64 KiB of tokens while nothing is sent.
+func TestLinkSearchWithoutSavedTokens(t *testing.T) {
+	const perByte, burst, agree = 80., 64 << 10, 4e6
+	s, now, tokens := NewLinkSearch(LinkBound/2), 0., float64(burst)
+	for {
+		bytes, more := s.Next(time.Duration(now))
+		if !more {
+			break
+		}
+		took := 0.
+		for range Messages(bytes) {
+			took = 1e5 + max(0, float64(bytes)-tokens)*perByte
+			tokens = max(0, tokens-float64(bytes))
+			now += took
+		}
+		if bytes == 0 {
+			took *= LatencyRounds
+		}
+		now += agree
+		tokens = min(burst, tokens+agree/perByte)
+		s.Measured(time.Duration(took), time.Duration(now))
+	}
+	require.InEpsilon(t, perByte, s.Cost().PerByte, .06)
 }
 
 // While latency takes most of the time, larger messages take hardly longer.

@@ -1,5 +1,7 @@
 package shm
 
+import "time"
+
 // piece returns where the k-th chunk of a call by copy lies in the vector.
 func (r *run) piece(k int) (lo, hi int) {
 	chunk := r.t.mem.chunkOf(len(r.in))
@@ -24,8 +26,23 @@ func (r *run) result(peer int, n uint64, bytes int) []byte {
 	return r.t.mem.bytes(r.t.mem.result(peer, n), bytes)
 }
 
+// stage copies the operands of a chunk to where the others read them. In large calls, that
+// also shows how far these are.
 func (r *run) stage(k int, n uint64) {
+	t := r.t
 	lo, hi := r.piece(k)
+	if len(r.in) < stagingLeast || t.streamLeast > stagingLeast || t.distance.late == 0 {
+		r.stagePiece(lo, hi, n)
+		return
+	}
+	past := t.staging.past(t.distance.far)
+	t.distance.far = past
+	began := time.Now()
+	r.stagePiece(lo, hi, n)
+	t.distance.far = t.staging.measured(past, hi-lo, time.Since(began))
+}
+
+func (r *run) stagePiece(lo, hi int, n uint64) {
 	room := r.staged(r.t.self, n, hi-lo)
 	if len(r.t.ranks) == 2 {
 		r.t.copyForPeers(room, r.in[lo:hi])

@@ -78,8 +78,10 @@ func TestDistanceSamples(t *testing.T) {
 			require.True(t, p.distance.far)
 		}
 	}
-	reduce(100_000, sampleEvery)
+	reduce(20_000, sampleEvery)
 	require.Equal(t, (samples+1)*sampleEvery, ranks[0].distance.calls, "staged calls count, too")
+	reduce(stagingLeast/8, sampleEvery)
+	require.Equal(t, (samples+1)*sampleEvery, ranks[0].distance.calls, "longer calls time their copies")
 }
 
 // A line from memory takes longer than one from a cache, if this processor can be asked.

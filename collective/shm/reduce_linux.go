@@ -25,6 +25,7 @@ type reduction struct {
 	stringLeast int              // bytes from which copyForPeers uses a string move
 	streamLeast int              // bytes from which it stores past the caches, if other ranks are far
 	distance    distance
+	staging     staging
 }
 
 // equip finds the call slots and the flags of all ranks.
@@ -288,7 +289,9 @@ func (r *run) perform(c *steps, s step) error {
 		if err := r.matchCalls(s.least); err != nil {
 			return err
 		}
-		r.measureDistance()
+		if len(r.in) < stagingLeast {
+			r.measureDistance()
+		}
 		return nil
 	case s.least == 0:
 	case s.from != allOthers:

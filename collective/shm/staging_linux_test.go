@@ -1,0 +1,92 @@
+package shm
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// virtual makes some copies of 1000 bytes, each of which takes as long as took says, and
+// returns how many went past the caches.
+func (s *staging) virtual(copies int, far *bool, took func(i int, past bool) time.Duration) (past int) {
+	for i := range copies {
+		p := s.past(*far)
+		if p {
+			past++
+		}
+		*far = s.measured(p, 1000, took(i, p))
+	}
+	return past
+}
+
+func nearCores(int, bool) time.Duration { return 60 }
+
+func farCores(_ int, past bool) time.Duration {
+	if past {
+		return 50
+	}
+	return 300
+}
+
+// Copies go past the caches if the other ranks are far, and hardly ever if they are near. If
+// either changes, that is found out soon.
+func TestStaging(t *testing.T) {
+	var s staging
+	far := false
+	require.Equal(t, stagingKept, s.virtual(2*stagingKept, &far, nearCores), "both kinds are tried")
+	require.Equal(t, 10, s.virtual(10*tryEvery, &far, nearCores))
+	require.False(t, far)
+
+	s.virtual(stagingKept+2, &far, farCores)
+	require.True(t, far)
+	require.Equal(t, 10*(tryEvery-1), s.virtual(10*tryEvery, &far, farCores))
+
+	s.virtual(tryEvery, &far, nearCores)
+	require.False(t, far)
+}
+
+// A rank that loses its core during a copy learns nothing.
+func TestStagingInterrupted(t *testing.T) {
+	for _, cores := range []func(int, bool) time.Duration{nearCores, farCores} {
+		var s staging
+		far := false
+		interrupted := func(i int, past bool) time.Duration {
+			if i%3 != 0 {
+				return time.Second
+			}
+			return cores(i, past)
+		}
+		s.virtual(20*tryEvery, &far, interrupted)
+		want := cores(0, false) != cores(0, true)
+		for range tryEvery {
+			s.virtual(1, &far, interrupted)
+			require.Equal(t, want, far)
+		}
+	}
+}
+
+// Only calls of 256 KiB or more time their copies.
+func TestStagingOfCalls(t *testing.T) {
+	if loadTicks(new(uint64)) == 0 {
+		t.Skip("this processor's counter is not used, so ranks are never far")
+	}
+	ranks := newHost(t, 3)
+	reduce := func(elements int) {
+		var all sync.WaitGroup
+		for _, p := range ranks {
+			all.Go(func() { assert.NoError(t, p.AllReduce(p.sum(make([]int64, elements)))) })
+		}
+		all.Wait()
+	}
+	reduce(stagingLeast/8 - 1)
+	for _, p := range ranks {
+		require.Zero(t, p.staging.copies)
+	}
+	reduce(stagingLeast / 8)
+	for _, p := range ranks {
+		require.NotZero(t, p.staging.copies)
+	}
+}

@@ -20,6 +20,7 @@ type hostModel struct {
 	bySize   []sizeModel
 	strings  float64 // of the time with ordinary stores
 	streams  float64 // the same, if stores past the caches make a difference
+	rotates  float64 // of the time without rotation, if it makes a difference
 	chunk    map[int]float64
 	small    float64 // of the time of a call that is staged, up to MostSmall
 	step     map[int]float64
@@ -61,6 +62,9 @@ func (h *hostModel) took(t Trial) time.Duration {
 	default:
 		factor(h.chunk, c.Chunk)
 	}
+	if t.Bytes > c.Small && t.Bytes <= c.RotateMost && h.rotates > 0 {
+		took *= h.rotates
+	}
 	if c.StreamLeast != 0 && c.StreamLeast <= t.Bytes && h.streams > 0 {
 		took *= h.streams
 	}
@@ -100,6 +104,13 @@ var (
 func streaming(took float64) hostModel {
 	h := zen3
 	h.streams = took
+	return h
+}
+
+// rotating is an EPYC whose calls take another time with rotation.
+func rotating(took float64) hostModel {
+	h := zen3
+	h.rotates = took
 	return h
 }
 
@@ -188,17 +199,19 @@ func TestChoicesOfKnownHosts(t *testing.T) {
 		setting Setting
 		want    string
 	}{
-		{"Intel", intel, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Intel, more time", intel, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Intel, which must not read", intel, Setting{Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"reader", reader(), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"reader, more time", reader(), Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Zen 3", zen3, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"Zen 3, more time", zen3, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"small chunks", smallChunks(), Setting{Reads: true, Strings: true}, "small=16K,chunk=64K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"far cores", streaming(.2), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"far cores that stream slowly", streaming(1.4), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=off,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"Zen 3 without string moves", zen3, Setting{Reads: true}, "small=16K,chunk=128K,string-least=off,stream-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Intel", intel, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, more time", intel, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, which must not read", intel, Setting{Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"reader", reader(), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"reader, more time", reader(), Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Zen 3", zen3, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Zen 3, more time", zen3, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"small chunks", smallChunks(), Setting{Reads: true, Strings: true}, "small=16K,chunk=64K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"far cores", streaming(.2), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"far cores that stream slowly", streaming(1.4), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=off,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"rotation saves time", rotating(.6), Setting{Reads: true, Strings: true}, "small=2K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"rotation takes time", rotating(1.2), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=off,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Zen 3 without string moves", zen3, Setting{Reads: true}, "small=16K,chunk=128K,string-least=off,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, jobs := runAll(t, c.host, c.setting)
@@ -217,9 +230,9 @@ func TestSlowHost(t *testing.T) {
 		slow.bySize = append(slow.bySize, sizeModel{at.bytes, 500 * at.byCopy, 500 * at.byRead})
 	}
 	m := &virtualMeter{hostModel: slow}
-	s := Setting{Reads: true, Done: 4, Start: Default(2)}
+	s := Setting{Reads: true, Done: 5, Start: Default(2)}
 	r := run(t, m, s)
-	require.Equal(t, 5, r.Done)
+	require.Equal(t, 6, r.Done)
 	require.Equal(t, Default(2).Chunk, r.Choices.Chunk)
 }
 

@@ -17,13 +17,13 @@ func (r *run) part(bytes, rank int) (lo, hi int) {
 
 // staged returns where a rank stages the n-th of all chunks.
 func (r *run) staged(peer int, n uint64, bytes int) []byte {
-	return r.t.mem.bytes(r.t.mem.stage(peer, n), bytes)
+	return r.t.mem.bytes(r.t.mem.stage(peer, n, bytes), bytes)
 }
 
 // result returns where a rank leaves the result of its part of the n-th of all
 // chunks.
 func (r *run) result(peer int, n uint64, bytes int) []byte {
-	return r.t.mem.bytes(r.t.mem.result(peer, n), bytes)
+	return r.t.mem.bytes(r.t.mem.result(peer, n, bytes), bytes)
 }
 
 // stage copies the operands of a chunk to where the others read them. In large calls, that
@@ -31,7 +31,7 @@ func (r *run) result(peer int, n uint64, bytes int) []byte {
 func (r *run) stage(k int, n uint64) {
 	t := r.t
 	lo, hi := r.piece(k)
-	if len(r.in) < stagingLeast || t.streamLeast > stagingLeast || t.distance.late == 0 {
+	if len(r.in) < stagingLeast || t.streamLeast > stagingLeast || t.distance.late == 0 || !t.staging.due(hi-lo) {
 		r.stagePiece(lo, hi, n)
 		return
 	}

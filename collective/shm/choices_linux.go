@@ -59,6 +59,7 @@ func (t *Transport) adopt(c calibration.Choices) {
 	}
 	t.copyLeast = min(t.stringLeast, t.streamLeast)
 	t.mem.stageIn(c.Chunk)
+	t.mem.rotateMost = c.RotateMost
 	t.polls, t.rounds, t.yields = c.Polls, c.Rounds, c.Yields
 	if len(t.ranks) > runtime.NumCPU() {
 		t.rounds, t.yields = 0, yieldsCrowded

@@ -78,7 +78,7 @@ func TestDistanceSamples(t *testing.T) {
 			require.True(t, p.distance.far)
 		}
 	}
-	reduce(20_000, sampleEvery)
+	reduce(2500, sampleEvery)
 	require.Equal(t, (samples+1)*sampleEvery, ranks[0].distance.calls, "staged calls count, too")
 	reduce(stagingLeast/8, sampleEvery)
 	require.Equal(t, (samples+1)*sampleEvery, ranks[0].distance.calls, "longer calls time their copies")

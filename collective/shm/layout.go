@@ -35,6 +35,8 @@ type layout struct {
 	part  int // maximum bytes of a chunk that a rank folds, with three ranks or more
 	ring  int // data bytes of one ring, a power of two
 
+	rotateMost int // maximum bytes of a chunk that does not always lie at the beginning of its slot
+
 	ranks, rings, smalls, stages, results int // offset of the first of each
 	total                                 int
 }
@@ -76,7 +78,9 @@ func newLayout(size int) layout {
 	l.smalls = pages(l.rings + size*size*(atRingData+l.ring))
 	l.stages = pages(l.smalls + size*2*calibration.MostSmall)
 	l.total = l.stageIn(calibration.MostChunk)
-	l.stageIn(calibration.Default(size).Chunk)
+	c := calibration.Default(size)
+	l.stageIn(c.Chunk)
+	l.rotateMost = c.RotateMost
 	return l
 }
 
@@ -133,15 +137,27 @@ func (l *layout) small(rank, parity int) int {
 }
 
 // stage returns where a rank stages the n-th of all chunks.
-func (l *layout) stage(rank int, n uint64) int {
-	return l.stages + (rank*stageSlots+int(n%stageSlots))*l.slot
+func (l *layout) stage(rank int, n uint64, bytes int) int {
+	slot := l.stages + (rank*stageSlots+int(n%stageSlots))*l.slot
+	return slot + l.turn(n, bytes, l.slot)
+}
+
+// turn returns where in a slot the n-th of all chunks lies. Short ones lie in different places
+// in turn. So a rank writes where the others have not read for long: what they still hold in
+// their nearest caches takes longer to overwrite.
+func (l *layout) turn(n uint64, bytes, slot int) int {
+	room := pages(max(1, bytes)) // a rank may have no part of a short chunk
+	if bytes > l.rotateMost || room > slot/2 {
+		return 0
+	}
+	return int(n/stageSlots%uint64(slot/room)) * room
 }
 
 // result returns where a rank leaves its part of the n-th of all chunks. It is
 // separate from the stage. Chunks differ in length, so a result in the stage
 // could overlap an operand of a later chunk while others still read the result.
-func (l *layout) result(rank int, n uint64) int {
-	return l.results + (rank*stageSlots+int(n%stageSlots))*l.part
+func (l *layout) result(rank int, n uint64, bytes int) int {
+	return l.results + (rank*stageSlots+int(n%stageSlots))*l.part + l.turn(n, bytes, l.part)
 }
 
 func (l *layout) ringAt(from, to int) int { return l.rings + (from*l.size+to)*(atRingData+l.ring) }

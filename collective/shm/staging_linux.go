@@ -13,24 +13,34 @@ import (
 // On an AMD EPYC (Zen 4), a byte takes .03 to .07 ns past the caches. Otherwise it takes as
 // long among near cores, and .2 to .4 ns among far ones.
 type staging struct {
-	perByte [2][]float64 // nanoseconds of the last copies, 0: into the caches, 1: past them
+	perByte [2][]float64 // nanoseconds of the last copies that were timed, 0: into the caches, 1: past them
 	copies  uint64
+	timed   uint64 // of the copies
 }
 
 const (
-	stagingLeast = 256 << 10 // bytes of calls whose copies are timed; shorter calls have timed lines
-	stagingKept  = 4         // copies of each kind; the fastest counts, because a rank may lose its core
-	tryEvery     = 128       // copies, of which one is of the other kind
-	farRatio     = 3         // of the times, that means far
+	stagingLeast = 32 << 10  // bytes of calls whose copies are timed; shorter calls have timed lines
+	stagingMost  = 128 << 10 // bytes of a copy up to which only one in timeEvery is timed, because that takes a twentieth of a microsecond
+	timeEvery    = 4
+	stagingKept  = 4   // copies of each kind; the fastest counts, because a rank may lose its core
+	tryEvery     = 128 // timed copies, of which one is of the other kind
+	farRatio     = 3   // of the times, that means far
 )
 
-// past reports whether the next copy goes past the caches, if the other ranks seem far or near.
-func (s *staging) past(far bool) bool {
+// due reports whether the next copy, of some bytes, is to be timed.
+func (s *staging) due(bytes int) bool {
 	s.copies++
-	if s.copies <= 2*stagingKept {
-		return s.copies%2 == 0
+	return bytes > stagingMost || s.copies%timeEvery == 0
+}
+
+// past reports whether the next copy that is timed goes past the caches, if the other ranks
+// seem far or near.
+func (s *staging) past(far bool) bool {
+	s.timed++
+	if s.timed <= 2*stagingKept {
+		return s.timed%2 == 0
 	}
-	return far != (s.copies%tryEvery == 0)
+	return far != (s.timed%tryEvery == 0)
 }
 
 // measured reports whether the other ranks are far, now that a copy has taken so long.

@@ -68,7 +68,7 @@ func TestStagingInterrupted(t *testing.T) {
 	}
 }
 
-// Only calls of 256 KiB or more time their copies.
+// Calls of 32 KiB or more time some of their copies, and longer copies all.
 func TestStagingOfCalls(t *testing.T) {
 	if loadTicks(new(uint64)) == 0 {
 		t.Skip("this processor's counter is not used, so ranks are never far")
@@ -85,8 +85,14 @@ func TestStagingOfCalls(t *testing.T) {
 	for _, p := range ranks {
 		require.Zero(t, p.staging.copies)
 	}
-	reduce(stagingLeast / 8)
+	for range 4 * timeEvery {
+		reduce(stagingLeast / 8)
+	}
 	for _, p := range ranks {
-		require.NotZero(t, p.staging.copies)
+		require.EqualValues(t, 4, p.staging.timed)
+	}
+	reduce(4 * stagingMost / 8)
+	for _, p := range ranks {
+		require.Greater(t, p.staging.timed, uint64(4))
 	}
 }

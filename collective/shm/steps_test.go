@@ -360,9 +360,26 @@ func TestLayoutsDoNotOverlap(t *testing.T) {
 		layoutDoesNotOverlap(t, newLayout(size))
 		for chunk := 16 << 10; chunk <= calibration.MostChunk; chunk += 12 << 10 {
 			l := newLayout(size)
+			l.rotateMost = calibration.MostChunk
 			require.LessOrEqual(t, l.stageIn(chunk), l.total)
 			layoutDoesNotOverlap(t, l)
 		}
+	}
+}
+
+// staysInSlot tests that chunks lie in their slot, and in different places in turn if they are
+// short.
+func staysInSlot(t *testing.T, slot, room int, at func(turn uint64, bytes int) int) {
+	for _, bytes := range []int{0, 1, pageBytes, pageBytes + 1, room / 3, room/2 + pageBytes, room} {
+		seen := map[int]bool{}
+		for turn := range uint64(2 * room / pageBytes) {
+			place := at(turn, bytes)
+			require.GreaterOrEqual(t, place, slot)
+			require.LessOrEqual(t, place+bytes, slot+room)
+			require.Zero(t, place%pageBytes)
+			seen[place] = true
+		}
+		require.Len(t, seen, max(1, room/pages(max(1, bytes))))
 	}
 }
 
@@ -400,13 +417,15 @@ func layoutDoesNotOverlap(t *testing.T, l layout) {
 	}
 	for r := range size {
 		for n := range uint64(stageSlots) {
-			next(l.stage(r, n), l.chunk, "stage")
+			next(l.stage(r, n, l.chunk), l.chunk, "stage")
+			staysInSlot(t, l.stage(r, n, l.slot), l.slot, func(turn uint64, bytes int) int { return l.stage(r, n+turn*stageSlots, bytes) })
 		}
 	}
 	for r := range size {
 		for n := range uint64(stageSlots) {
 			if size > 2 {
-				next(l.result(r, n), l.part, "result")
+				next(l.result(r, n, l.part), l.part, "result")
+				staysInSlot(t, l.result(r, n, l.part), l.part, func(turn uint64, bytes int) int { return l.result(r, n+turn*stageSlots, bytes) })
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (r *run) result(peer int, n uint64, bytes int) []byte {
 func (r *run) stage(k int, n uint64) {
 	t := r.t
 	lo, hi := r.piece(k)
-	if len(r.in) < stagingLeast || t.streamLeast > stagingLeast || t.distance.late == 0 || !t.staging.due(hi-lo) {
+	if len(r.in) < stagingLeast || t.streamLeast > stagingLeast || !t.staging.due(hi-lo) {
 		r.stagePiece(lo, hi, n)
 		return
 	}

@@ -57,7 +57,15 @@ func (t *Transport) adopt(c calibration.Choices) {
 	if t.streamLeast = c.StreamLeast; c.StreamLeast == 0 {
 		t.streamLeast = math.MaxInt
 	}
+	if t.distance.late == 0 { // this processor has no such stores
+		t.streamLeast = math.MaxInt
+	}
 	t.copyLeast = min(t.stringLeast, t.streamLeast)
+	t.sending.Lock()
+	for i := range t.out {
+		t.out[i].streamLeast = t.streamLeast
+	}
+	t.sending.Unlock()
 	t.mem.stageIn(c.Chunk)
 	t.mem.rotateMost = c.RotateMost
 	t.polls, t.rounds, t.yields = c.Polls, c.Rounds, c.Yields

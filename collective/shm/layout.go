@@ -15,7 +15,7 @@ const (
 	stageSlots  = calibration.Stages // see steps; fewer are not enough
 	mostRings   = 8 << 20            // limit for all rings together, if that leaves each leastRing
 	leastRing   = 8 << 10
-	mostRing    = 256 << 10
+	mostRing    = 1 << 20
 )
 
 // The address of an fdServer.

@@ -3,6 +3,7 @@ package shm
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -29,8 +30,11 @@ func (l *ring) at(count uint64, n int) []byte {
 	return l.data[lo:min(lo+n, len(l.data))]
 }
 
+// mostBurst is enough for a side to work while the other does.
+const mostBurst = 64 << 10
+
 // burst returns the most bytes that a side moves before it tells the other.
-func (l *ring) burst() int { return len(l.data) / 4 }
+func (l *ring) burst() int { return min(mostBurst, len(l.data)/4) }
 
 // padded rounds a length up to whole cache lines.
 func padded(n int) uint64 { return uint64(n+lineBytes-1) &^ (lineBytes - 1) }
@@ -44,7 +48,32 @@ type inRing struct {
 // An outRing is a ring that this rank sends to.
 type outRing struct {
 	ring
-	produced uint64 // bytes written; head follows
+	produced    uint64 // bytes written; head follows
+	staging     staging
+	far         bool // the rank that reads is; see staging
+	streamLeast int  // bytes that are stored past the caches if it is
+}
+
+// put copies as much of the payload as fits, and returns how much.
+func (l *outRing) put(to, from []byte) int {
+	n := min(len(to), len(from))
+	if n == 0 || n < l.streamLeast {
+		return copy(to, from)
+	}
+	past, timed := l.far, l.staging.due(n)
+	var began time.Time
+	if timed {
+		past, began = l.staging.past(l.far), time.Now()
+	}
+	if past {
+		moveStream(&to[0], &from[0], n)
+	} else {
+		copy(to, from)
+	}
+	if timed {
+		l.far = l.staging.measured(past, n, time.Since(began))
+	}
+	return n
 }
 
 // A message is a posted message that is not yet all in the ring.
@@ -83,7 +112,7 @@ func (l *outRing) write(m *message) (moved, done bool) {
 	}
 	for m.written < len(m.parts) {
 		part := &m.parts[m.written]
-		n := copy(l.at(l.produced, free), *part)
+		n := l.put(l.at(l.produced, free), *part)
 		l.produced, free = l.produced+uint64(n), free-n
 		moved = moved || n > 0
 		if *part = (*part)[n:]; len(*part) > 0 {

@@ -21,7 +21,9 @@ type staging struct {
 const (
 	stagingLeast = 32 << 10  // bytes of calls whose copies are timed; shorter calls have timed lines
 	stagingMost  = 128 << 10 // bytes of a copy up to which only one in timeEvery is timed, because that takes a twentieth of a microsecond
+	stagingFew   = 16 << 10  // bytes of a copy up to which only one in timeSeldom is timed
 	timeEvery    = 4
+	timeSeldom   = 16
 	stagingKept  = 4   // copies of each kind; the fastest counts, because a rank may lose its core
 	tryEvery     = 128 // timed copies, of which one is of the other kind
 	farRatio     = 3   // of the times, that means far
@@ -30,7 +32,13 @@ const (
 // due reports whether the next copy, of some bytes, is to be timed.
 func (s *staging) due(bytes int) bool {
 	s.copies++
-	return bytes > stagingMost || s.copies%timeEvery == 0
+	switch {
+	case bytes > stagingMost:
+		return true
+	case bytes > stagingFew:
+		return s.copies%timeEvery == 0
+	}
+	return s.copies%timeSeldom == 0
 }
 
 // past reports whether the next copy that is timed goes past the caches, if the other ranks

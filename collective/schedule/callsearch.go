@@ -10,7 +10,7 @@ const (
 	firstCall = 4 << 10
 	coarse    = 1 << 20 // up to here, sizes grow by growth; then they double
 	mostCall  = 32 << 20
-	hostCalls = 32 << 20 // of all ranks of a host together; larger calls would spend the time on new pages
+	hostCalls = 64 << 20 // of all ranks of a host together
 )
 
 // How often a CallSearch makes a call. The first call of a size is often slower: it
@@ -51,6 +51,7 @@ type CallSearch struct {
 	times     [][][]time.Duration // of each sample, by method, ascending
 	grown     bool                // the next call is the first of its size
 	since     time.Duration       // when the calls of this size began
+	first     time.Duration       // from then until the second could begin, if that is known
 	turn      int                 // of the sample's methods, that of the next call
 	again     bool                // sizes do not grow any more
 	left      int                 // samples to time once more, the first ones
@@ -84,14 +85,20 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 	}
 	if !s.again {
 		last := s.samples[n-1]
+		if s.first == 0 {
+			s.first = elapsed - s.since
+		}
 		next, longer := larger(last.Bytes), s.longer()
 		grows := next <= s.most && elapsed+longer < LinkBound
+		if last.Bytes >= coarse { // new pages may take more time than the call
+			grows = grows && elapsed+2*s.first < LinkBound
+		}
 		wanted, first := s.wants(n-1, elapsed-s.since)
 		if wanted && elapsed+last.Took < LinkBound && (first || !grows || elapsed+last.Took+longer < LinkBound) {
 			return last.Bytes, s.methods[n-1][s.turn], true
 		}
 		if s.turn = 0; grows {
-			s.grown, s.since = true, elapsed
+			s.grown, s.since, s.first = true, elapsed, 0
 			return next, 0, true
 		}
 		s.again, s.left = true, n

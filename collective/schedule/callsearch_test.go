@@ -57,6 +57,28 @@ func TestCallSearch(t *testing.T) {
 	require.Equal(t, 256<<10, slow.Samples()[len(slow.Samples())-1].Bytes)
 }
 
+// The first call of a size may take much longer with what surrounds it, because its memory is
+// new. So the search does not grow if that would take more time than is left.
+func TestCallSearchInNewMemory(t *testing.T) {
+	s, now, seen := NewCallSearch(&Situation{Hosts: make([]int, 4), Shared: true}), time.Duration(0), map[int]int{}
+	for {
+		bytes, _, more := s.Next(now)
+		if !more {
+			break
+		}
+		took := time.Duration(bytes / 4)
+		now += 3 * took // with the vectors written and read
+		if seen[bytes]++; seen[bytes] == 1 {
+			now += time.Duration(2 * bytes)
+		}
+		s.Measured(took)
+	}
+	require.Less(t, now, LinkBound)
+	require.Equal(t, 8<<20, s.samples[len(s.samples)-1].Bytes)
+	require.GreaterOrEqual(t, seen[4<<20], 2)
+	require.GreaterOrEqual(t, seen[1<<20], 8)
+}
+
 // A slow first call does not count, and in shared memory not one lucky call either.
 func TestCallSearchTypicalTime(t *testing.T) {
 	for _, c := range []struct {

@@ -57,7 +57,7 @@ func (t *Transport) adopt(c calibration.Choices) {
 	if t.streamLeast = c.StreamLeast; c.StreamLeast == 0 {
 		t.streamLeast = math.MaxInt
 	}
-	if t.distance.late == 0 { // this processor has no such stores
+	if t.distance.late == 0 { // there are such stores only where there are ticks
 		t.streamLeast = math.MaxInt
 	}
 	t.copyLeast = min(t.stringLeast, t.streamLeast)

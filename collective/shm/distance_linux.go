@@ -12,8 +12,8 @@ import (
 // so it can change at any time.
 //
 // Among far cores, ordinary stores to memory that others have read wait for one line after
-// another, and stores past the caches take a fifth of the time. Among near cores, they take
-// longer. Each rank decides for itself, because its choice does not change what others see.
+// another, and stores past the caches take a fifth of the time. Among near cores, whole calls
+// take longer with these. Each rank decides for itself, because its choice does not change what others see.
 // Long calls decide by the times of copies; see staging.
 type distance struct {
 	late   uint64 // ticks of the processor's counter from which a line comes late; 0: unknown

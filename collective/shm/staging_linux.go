@@ -10,35 +10,30 @@ import (
 // for a distance do not tell that in long calls. The processor fetches them early, or they
 // leave the caches before they are timed.
 //
-// On an AMD EPYC (Zen 4), a byte takes .03 to .07 ns past the caches. Otherwise it takes as
+// On an AMD EPYC (Zen 4), a byte takes .03 to .07 ns past the caches. Into them, it takes as
 // long among near cores, and .2 to .4 ns among far ones.
 type staging struct {
 	perByte [2][]float64 // nanoseconds of the last copies that were timed, 0: into the caches, 1: past them
-	copies  uint64
-	timed   uint64 // of the copies
+	bytes   int          // of copies since then
+	timed   uint64       // copies
 }
 
 const (
 	stagingLeast = 32 << 10  // bytes of calls whose copies are timed; shorter calls have timed lines
-	stagingMost  = 128 << 10 // bytes of a copy up to which only one in timeEvery is timed, because that takes a twentieth of a microsecond
-	stagingFew   = 16 << 10  // bytes of a copy up to which only one in timeSeldom is timed
-	timeEvery    = 4
-	timeSeldom   = 16
-	stagingKept  = 4   // copies of each kind; the fastest counts, because a rank may lose its core
-	tryEvery     = 128 // timed copies, of which one is of the other kind
-	farRatio     = 3   // of the times, that means far
+	timedLeast   = 2 << 10   // bytes of a copy that can be timed; what comes before and after a shorter one counts for too much
+	timeEvery    = 256 << 10 // bytes, of which one copy is timed, because that takes a twentieth of a microsecond
+	stagingKept  = 4         // copies of each kind; the fastest counts, because a rank may lose its core
+	tryEvery     = 128       // timed copies, of which one is of the other kind
+	farRatio     = 3         // of the times, that means far
 )
 
 // due reports whether the next copy, of some bytes, is to be timed.
 func (s *staging) due(bytes int) bool {
-	s.copies++
-	switch {
-	case bytes > stagingMost:
-		return true
-	case bytes > stagingFew:
-		return s.copies%timeEvery == 0
+	if s.bytes += bytes; bytes < timedLeast || s.bytes < timeEvery {
+		return false
 	}
-	return s.copies%timeSeldom == 0
+	s.bytes = 0
+	return true
 }
 
 // past reports whether the next copy that is timed goes past the caches, if the other ranks

@@ -68,7 +68,7 @@ func TestStagingInterrupted(t *testing.T) {
 	}
 }
 
-// Calls of 32 KiB or more time some of their copies, and longer copies all.
+// Calls of 32 KiB or more time some of their copies, but no short ones.
 func TestStagingOfCalls(t *testing.T) {
 	if loadTicks(new(uint64)) == 0 {
 		t.Skip("this processor's counter is not used, so ranks are never far")
@@ -83,16 +83,19 @@ func TestStagingOfCalls(t *testing.T) {
 	}
 	reduce(stagingLeast/8 - 1)
 	for _, p := range ranks {
-		require.Zero(t, p.staging.copies)
+		require.Zero(t, p.staging.bytes)
 	}
-	for range 4 * timeEvery {
+	for range 3 * timeEvery / stagingLeast {
 		reduce(stagingLeast / 8)
 	}
 	for _, p := range ranks {
-		require.EqualValues(t, 4, p.staging.timed)
+		require.EqualValues(t, 3, p.staging.timed)
 	}
-	reduce(4 * stagingMost / 8)
+	for range 2 {
+		reduce((timeEvery + 64) / 8) // a chunk and a short one
+	}
 	for _, p := range ranks {
-		require.Greater(t, p.staging.timed, uint64(4))
+		require.EqualValues(t, 5, p.staging.timed)
+		require.Less(t, p.staging.bytes, timeEvery)
 	}
 }

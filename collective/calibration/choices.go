@@ -13,8 +13,8 @@ type Choices struct {
 	Small       int `json:"small"`         // most bytes that are shown with the call; more are staged
 	Chunk       int `json:"chunk"`         // bytes staged at a time
 	StringLeast int `json:"string_least"`  // least bytes that are staged by a string move; 0: none are
-	StreamLeast int `json:"stream_least"`  // least bytes that are staged past the caches, while other ranks' cores are far; 0: none are
-	RotateMost  int `json:"rotate_most"`   // most bytes of a chunk that is staged in different places in turn; 0: none are
+	StreamLeast int `json:"stream_least"`  // least bytes that are staged, or sent through a ring, past the caches, while other ranks' cores are far; 0: none are
+	RotateMost  int `json:"rotate_most"`   // most bytes of a call that is staged in different places in turn; 0: none are
 	InPlaceStep int `json:"in_place_step"` // bytes folded at a time in place
 
 	// Vectors from ReadLeast to ReadMost bytes are read from the other process through
@@ -86,7 +86,7 @@ var fields = [...]field{
 	{name: "chunk", at: func(c *Choices) *int { return &c.Chunk }, least: 16 << 10, most: MostChunk, step: 4 << 10},
 	{name: "string-least", at: func(c *Choices) *int { return &c.StringLeast }, least: 1, most: 1 << 30, step: 1, off: true},
 	{name: "stream-least", at: func(c *Choices) *int { return &c.StreamLeast }, least: 1, most: 1 << 30, step: 1, off: true},
-	{name: "rotate-most", at: func(c *Choices) *int { return &c.RotateMost }, least: 1, most: MostChunk, step: 1, off: true},
+	{name: "rotate-most", at: func(c *Choices) *int { return &c.RotateMost }, least: 1, most: MostChunk / 2, step: 1, off: true},
 	{name: "in-place-step", at: func(c *Choices) *int { return &c.InPlaceStep }, least: 1 << 10, most: 1 << 30, step: 1 << 10},
 	{name: "read-least", at: func(c *Choices) *int { return &c.ReadLeast }, least: 64 << 10, most: mostSize, step: 1},
 	{name: "read-most", at: func(c *Choices) *int { return &c.ReadMost }, least: 64 << 10, most: mostSize, step: 1, off: true},

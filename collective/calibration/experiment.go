@@ -25,7 +25,7 @@ var experiments = [...]experiment{
 	{bytes: 256 * kib, inPlace: true, runs: 9, ways: steps},
 	{bytes: 256 * kib, runs: 9, ways: stringMoves(2*kib, 0)},
 	{bytes: 256 * kib, runs: 9, gain: streamGain, ways: streams(2*kib, 0)},
-	{bytes: 64 * kib, runs: 7, calls: 2 * Stages, ways: rotations(MostChunk/2, 0)},
+	{bytes: 32 * kib, runs: 7, calls: 2 * Stages, ways: rotations(MostChunk/2, 0)},
 	{bytes: 16 * kib, runs: 21, calls: 8, ways: ifStrings(stringMoves(2*kib, 32*kib))},
 	{bytes: 4 * kib, runs: 21, calls: 8, ways: smalls(8*kib, 2*kib)},
 	{bytes: 8 * kib, runs: 21, calls: 8, ways: ifSmall(8*kib, smalls(8*kib, 4*kib))},

@@ -76,11 +76,14 @@ func (s *LinkSearch) Measured(took, elapsed time.Duration) {
 	}
 }
 
-// room returns the time that must be left for messages of the next size, if one of this size
-// took that long.
+// room returns the time that must be left for the next size, if a message of this size took that
+// long. Where a trial has two messages, it has room for the first to be slow by itself.
 func (s *LinkSearch) room(took time.Duration) time.Duration {
-	if s.size >= largeTrial {
+	switch {
+	case s.size >= largeTrial:
 		return 2 * roomFor * s.grown(took)
+	case growth*s.size >= twiceTrial:
+		return (1 + roomFor) * s.grown(took)
 	}
 	return roomFor * s.grown(took)
 }

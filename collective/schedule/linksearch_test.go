@@ -80,7 +80,7 @@ func TestLinkSearchTriesASizeTwice(t *testing.T) {
 // A link of 100 Mbit/s saves up to 64 KiB of tokens while nothing is sent.
 func TestLinkSearchWithoutSavedTokens(t *testing.T) {
 	const perByte, burst, agree = 80., 64 << 10, 4e6
-	s, now, tokens := NewLinkSearch(LinkBound/2), 0., float64(burst)
+	s, now, tokens := NewLinkSearch(LinkBound*3/5), 0., float64(burst)
 	for {
 		bytes, more := s.Next(time.Duration(now))
 		if !more {
@@ -104,7 +104,7 @@ func TestLinkSearchWithoutSavedTokens(t *testing.T) {
 
 // While latency takes most of the time, larger messages take hardly longer.
 func TestLinkSearchGrowsDespiteLatency(t *testing.T) {
-	s := NewLinkSearch(LinkBound / 2)
+	s := NewLinkSearch(LinkBound * 3 / 5)
 	s.inVirtualTime(Cost{Latency: 1_400_000, PerByte: 80}, 4*time.Millisecond, func(_, _ int) float64 { return 1 })
 	require.Equal(t, 64<<10, s.size, "16 KB take less time than latency varies by")
 }

@@ -1,6 +1,10 @@
 package shm
 
-import "time"
+import (
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective/calibration"
+)
 
 // piece returns where the k-th chunk of a call by copy lies in the vector.
 func (r *run) piece(k int) (lo, hi int) {
@@ -17,13 +21,22 @@ func (r *run) part(bytes, rank int) (lo, hi int) {
 
 // staged returns where a rank stages the n-th of all chunks.
 func (r *run) staged(peer int, n uint64, bytes int) []byte {
-	return r.t.mem.bytes(r.t.mem.stage(peer, n, bytes), bytes)
+	return r.t.mem.bytes(r.t.mem.stage(peer, n, r.rotated(bytes)), bytes)
 }
 
 // result returns where a rank leaves the result of its part of the n-th of all
 // chunks.
 func (r *run) result(peer int, n uint64, bytes int) []byte {
-	return r.t.mem.bytes(r.t.mem.result(peer, n, bytes), bytes)
+	return r.t.mem.bytes(r.t.mem.result(peer, n, r.rotated(bytes)), bytes)
+}
+
+// rotated returns the bytes of a chunk for layout.turn. Chunks of longer calls stay where they
+// are: their size is chosen so that all stages of the ranks of one core fit into its caches.
+func (r *run) rotated(bytes int) int {
+	if len(r.in) > r.t.mem.chunkOf(len(r.in)) {
+		return calibration.MostChunk
+	}
+	return bytes
 }
 
 // stage copies the operands of a chunk to where the others read them. In large calls, that
@@ -31,26 +44,33 @@ func (r *run) result(peer int, n uint64, bytes int) []byte {
 func (r *run) stage(k int, n uint64) {
 	t := r.t
 	lo, hi := r.piece(k)
-	if len(r.in) < stagingLeast || t.streamLeast > stagingLeast || !t.staging.due(hi-lo) {
-		r.stagePiece(lo, hi, n)
+	if len(r.in) < stagingLeast || hi-lo < t.streamLeast || !t.staging.due(hi-lo) {
+		r.stagePiece(lo, hi, n, r.far())
 		return
 	}
-	past := t.staging.past(t.distance.far)
-	t.distance.far = past
+	past := t.staging.past()
 	began := time.Now()
-	r.stagePiece(lo, hi, n)
-	t.distance.far = t.staging.measured(past, hi-lo, time.Since(began))
+	r.stagePiece(lo, hi, n, past)
+	t.staging.measured(past, hi-lo, time.Since(began))
 }
 
-func (r *run) stagePiece(lo, hi int, n uint64) {
-	room := r.staged(r.t.self, n, hi-lo)
-	if len(r.t.ranks) == 2 {
-		r.t.copyForPeers(room, r.in[lo:hi])
+// far reports whether the other ranks seem far in this call.
+func (r *run) far() bool {
+	if len(r.in) < stagingLeast {
+		return r.t.distance.far
+	}
+	return r.t.staging.far
+}
+
+func (r *run) stagePiece(lo, hi int, n uint64, far bool) {
+	t, room := r.t, r.staged(r.t.self, n, hi-lo)
+	if len(t.ranks) == 2 {
+		t.copyForPeers(room, r.in[lo:hi], far)
 		return
 	}
-	a, b := r.part(hi-lo, r.t.self) // only this rank folds it, from its own vector
-	r.t.copyForPeers(room[:a], r.in[lo:lo+a])
-	r.t.copyForPeers(room[b:], r.in[lo+b:hi])
+	a, b := r.part(hi-lo, t.self) // only this rank folds it, from its own vector
+	t.copyForPeers(room[:a], r.in[lo:lo+a], far)
+	t.copyForPeers(room[b:], r.in[lo+b:hi], far)
 }
 
 func (r *run) fold(k int, n uint64) {
@@ -70,9 +90,9 @@ func (r *run) fold(k int, n uint64) {
 		return
 	}
 	result := r.result(t.self, n, b-a)
-	if b-a >= t.streamLeast && t.distance.far {
+	if b-a >= t.streamLeast && r.far() {
 		r.sum(lo+a, own)
-		t.copyForPeers(result, own)
+		t.copyForPeers(result, own, true)
 		return
 	}
 	r.sum(lo+a, result)

@@ -5,19 +5,19 @@ package shm
 // string move takes ownership of a line without fetching its contents, but has a
 // start-up time. Stores past the caches take longer, but not if the other ranks
 // are far; see distance.
-func (d *reduction) copyForPeers(to, from []byte) {
+func (d *reduction) copyForPeers(to, from []byte, far bool) {
 	n := min(len(to), len(from))
 	if n < d.copyLeast {
 		copy(to, from)
 		return
 	}
-	d.copyLarge(to, from, n)
+	d.copyLarge(to, from, n, far)
 }
 
 // copyLarge is copyForPeers from copyLeast on. A function of its own keeps small calls short.
-func (d *reduction) copyLarge(to, from []byte, n int) {
+func (d *reduction) copyLarge(to, from []byte, n int, far bool) {
 	switch {
-	case n >= d.streamLeast && d.distance.far:
+	case n >= d.streamLeast && far:
 		moveStream(&to[0], &from[0], n)
 	case n >= d.stringLeast:
 		moveString(&to[0], &from[0], n)

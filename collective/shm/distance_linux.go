@@ -14,13 +14,13 @@ import (
 // Among far cores, ordinary stores to memory that others have read wait for one line after
 // another, and stores past the caches take a fifth of the time. Among near cores, whole calls
 // take longer with these. Each rank decides for itself, because its choice does not change what others see.
-// Long calls decide by the times of copies; see staging.
+// Calls of stagingLeast and more decide by the times of copies; see staging.
 type distance struct {
 	late   uint64 // ticks of the processor's counter from which a line comes late; 0: unknown
 	calls  int    // that could have a sample
 	peer   int    // whose line was timed last
 	recent uint32 // the last samples, a bit each: 1 if the line came late
-	far    bool   // according to either
+	far    bool
 }
 
 const (

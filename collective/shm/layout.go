@@ -75,7 +75,7 @@ func newLayout(size int) layout {
 		l.ring /= 2
 	}
 	l.rings = pages(atRanks + size*rankBytes)
-	l.smalls = pages(l.rings + size*size*(atRingData+l.ring))
+	l.smalls = pages(l.rings + pairs*(atRingData+l.ring))
 	l.stages = pages(l.smalls + size*2*calibration.MostSmall)
 	l.total = l.stageIn(calibration.MostChunk)
 	c := calibration.Default(size)
@@ -136,14 +136,14 @@ func (l *layout) small(rank, parity int) int {
 	return l.smalls + (2*rank+parity)*calibration.MostSmall
 }
 
-// stage returns where a rank stages the n-th of all chunks.
+// stage returns where a rank stages the n-th of all chunks. bytes is for turn.
 func (l *layout) stage(rank int, n uint64, bytes int) int {
 	slot := l.stages + (rank*stageSlots+int(n%stageSlots))*l.slot
 	return slot + l.turn(n, bytes, l.slot)
 }
 
-// turn returns where in a slot the n-th of all chunks lies. Short ones lie in different places
-// in turn. So a rank writes where the others have not read for long: what they still hold in
+// turn returns where in a slot the n-th of all chunks lies, which has some bytes. Short ones lie
+// in different places in turn. So a rank writes where the others have not read for long: what they still hold in
 // their nearest caches takes longer to overwrite.
 func (l *layout) turn(n uint64, bytes, slot int) int {
 	room := pages(max(1, bytes)) // a rank may have no part of a short chunk
@@ -160,7 +160,13 @@ func (l *layout) result(rank int, n uint64, bytes int) int {
 	return l.results + (rank*stageSlots+int(n%stageSlots))*l.part + l.turn(n, bytes, l.part)
 }
 
-func (l *layout) ringAt(from, to int) int { return l.rings + (from*l.size+to)*(atRingData+l.ring) }
+// ringAt returns where the ring from one rank to another lies.
+func (l *layout) ringAt(from, to int) int {
+	if to > from {
+		to--
+	}
+	return l.rings + (from*(l.size-1)+to)*(atRingData+l.ring)
+}
 
 // part returns the part [lo, hi) of n elements that a rank folds.
 func part(n, size, rank int) (lo, hi int) {

@@ -157,7 +157,7 @@ func (r *run) show() (call uint64) {
 	s := &t.slots[t.self][r.parity]
 	r.h.Put(s.header)
 	if r.small() {
-		t.copyForPeers(s.data(len(r.in)), r.in)
+		t.copyForPeers(s.data(len(r.in)), r.in, t.distance.far)
 	} else {
 		r.locate()
 		t.locations[t.self].put(s.inline)

@@ -50,8 +50,7 @@ type outRing struct {
 	ring
 	produced    uint64 // bytes written; head follows
 	staging     staging
-	far         bool // the rank that reads is; see staging
-	streamLeast int  // bytes that are stored past the caches if it is
+	streamLeast int // bytes that are stored past the caches if the rank that reads is far
 }
 
 // put copies as much of the payload as fits, and returns how much.
@@ -60,10 +59,10 @@ func (l *outRing) put(to, from []byte) int {
 	if n == 0 || n < l.streamLeast {
 		return copy(to, from)
 	}
-	past, timed := l.far, l.staging.due(n)
+	past, timed := l.staging.far, l.staging.due(n)
 	var began time.Time
 	if timed {
-		past, began = l.staging.past(l.far), time.Now()
+		past, began = l.staging.past(), time.Now()
 	}
 	if past {
 		moveStream(&to[0], &from[0], n)
@@ -71,7 +70,7 @@ func (l *outRing) put(to, from []byte) int {
 		copy(to, from)
 	}
 	if timed {
-		l.far = l.staging.measured(past, n, time.Since(began))
+		l.staging.measured(past, n, time.Since(began))
 	}
 	return n
 }

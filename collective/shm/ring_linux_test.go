@@ -43,7 +43,7 @@ func TestRingPut(t *testing.T) {
 	for _, least := range []int{1, 2000, math.MaxInt} {
 		l := outRing{streamLeast: least}
 		for n := range 300 {
-			l.far = n%3 == 0
+			l.staging.far = n%3 == 0
 			give, room := from[n:n+n*n%len(from)/2], make([]byte, 15_000+n)
 			copied := l.put(room[n:], give)
 			require.Equal(t, min(len(give), len(room)-n), copied)

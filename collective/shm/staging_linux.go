@@ -16,6 +16,7 @@ type staging struct {
 	perByte [2][]float64 // nanoseconds of the last copies that were timed, 0: into the caches, 1: past them
 	bytes   int          // of copies since then
 	timed   uint64       // copies
+	far     bool
 }
 
 const (
@@ -36,18 +37,17 @@ func (s *staging) due(bytes int) bool {
 	return true
 }
 
-// past reports whether the next copy that is timed goes past the caches, if the other ranks
-// seem far or near.
-func (s *staging) past(far bool) bool {
+// past reports whether the next copy, which is to be timed, goes past the caches.
+func (s *staging) past() bool {
 	s.timed++
 	if s.timed <= 2*stagingKept {
 		return s.timed%2 == 0
 	}
-	return far != (s.timed%tryEvery == 0)
+	return s.far != (s.timed%tryEvery == 0)
 }
 
-// measured reports whether the other ranks are far, now that a copy has taken so long.
-func (s *staging) measured(past bool, bytes int, took time.Duration) (far bool) {
+// measured decides whether the other ranks are far, now that a copy has taken so long.
+func (s *staging) measured(past bool, bytes int, took time.Duration) {
 	kind := 0
 	if past {
 		kind = 1
@@ -58,5 +58,5 @@ func (s *staging) measured(past bool, bytes int, took time.Duration) (far bool) 
 	}
 	*kept = append(*kept, float64(took)/float64(bytes))
 	into, beyond := s.perByte[0], s.perByte[1]
-	return len(into) > 0 && len(beyond) > 0 && slices.Min(into) > farRatio*slices.Min(beyond)
+	s.far = len(into) > 0 && len(beyond) > 0 && slices.Min(into) > farRatio*slices.Min(beyond)
 }

@@ -11,13 +11,13 @@ import (
 
 // virtual makes some copies of 1000 bytes, each of which takes as long as took says, and
 // returns how many went past the caches.
-func (s *staging) virtual(copies int, far *bool, took func(i int, past bool) time.Duration) (past int) {
+func (s *staging) virtual(copies int, took func(i int, past bool) time.Duration) (past int) {
 	for i := range copies {
-		p := s.past(*far)
+		p := s.past()
 		if p {
 			past++
 		}
-		*far = s.measured(p, 1000, took(i, p))
+		s.measured(p, 1000, took(i, p))
 	}
 	return past
 }
@@ -35,35 +35,33 @@ func farCores(_ int, past bool) time.Duration {
 // either changes, that is found out soon.
 func TestStaging(t *testing.T) {
 	var s staging
-	far := false
-	require.Equal(t, stagingKept, s.virtual(2*stagingKept, &far, nearCores), "both kinds are tried")
-	require.Equal(t, 10, s.virtual(10*tryEvery, &far, nearCores))
-	require.False(t, far)
+	require.Equal(t, stagingKept, s.virtual(2*stagingKept, nearCores), "both kinds are tried")
+	require.Equal(t, 10, s.virtual(10*tryEvery, nearCores))
+	require.False(t, s.far)
 
-	s.virtual(stagingKept+2, &far, farCores)
-	require.True(t, far)
-	require.Equal(t, 10*(tryEvery-1), s.virtual(10*tryEvery, &far, farCores))
+	s.virtual(stagingKept+2, farCores)
+	require.True(t, s.far)
+	require.Equal(t, 10*(tryEvery-1), s.virtual(10*tryEvery, farCores))
 
-	s.virtual(tryEvery, &far, nearCores)
-	require.False(t, far)
+	s.virtual(tryEvery, nearCores)
+	require.False(t, s.far)
 }
 
 // A rank that loses its core during a copy learns nothing.
 func TestStagingInterrupted(t *testing.T) {
 	for _, cores := range []func(int, bool) time.Duration{nearCores, farCores} {
 		var s staging
-		far := false
 		interrupted := func(i int, past bool) time.Duration {
 			if i%3 != 0 {
 				return time.Second
 			}
 			return cores(i, past)
 		}
-		s.virtual(20*tryEvery, &far, interrupted)
+		s.virtual(20*tryEvery, interrupted)
 		want := cores(0, false) != cores(0, true)
 		for range tryEvery {
-			s.virtual(1, &far, interrupted)
-			require.Equal(t, want, far)
+			s.virtual(1, interrupted)
+			require.Equal(t, want, s.far)
 		}
 	}
 }
@@ -91,11 +89,9 @@ func TestStagingOfCalls(t *testing.T) {
 	for _, p := range ranks {
 		require.EqualValues(t, 3, p.staging.timed)
 	}
-	for range 2 {
-		reduce((timeEvery + 64) / 8) // a chunk and a short one
-	}
-	for _, p := range ranks {
-		require.EqualValues(t, 5, p.staging.timed)
-		require.Less(t, p.staging.bytes, timeEvery)
-	}
+
+	s := staging{bytes: timeEvery}
+	require.False(t, s.due(timedLeast-1))
+	require.True(t, s.due(timedLeast))
+	require.False(t, s.due(timedLeast))
 }

@@ -408,7 +408,9 @@ func layoutDoesNotOverlap(t *testing.T, l layout) {
 	}
 	for from := range size {
 		for to := range size {
-			next(l.ringAt(from, to), atRingData+l.ring, "ring")
+			if to != from {
+				next(l.ringAt(from, to), atRingData+l.ring, "ring")
+			}
 		}
 	}
 	for r := range size {

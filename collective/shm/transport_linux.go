@@ -63,15 +63,17 @@ func newTransport(s *setup, mem *region, reads bool) *Transport {
 	for r := range t.index {
 		t.index[r] = slices.Index(ranks, r)
 	}
-	t.adopt(calibration.Default(len(ranks)))
-	t.named = tellsCore()
-	t.shared = t.named && t.rounds == 0
 	t.in, t.out = make([]inRing, len(ranks)), make([]outRing, len(ranks))
 	t.queues.Init(len(ranks))
 	for i := range ranks {
-		t.in[i].ring, t.out[i].ring = newRing(mem, i, t.self), newRing(mem, t.self, i)
+		if i != t.self {
+			t.in[i].ring, t.out[i].ring = newRing(mem, i, t.self), newRing(mem, t.self, i)
+		}
 	}
 	t.equip()
+	t.adopt(calibration.Default(len(ranks)))
+	t.named = tellsCore()
+	t.shared = t.named && t.rounds == 0
 	t.garbage = runtime.AddCleanup(t, (*mapped).close, t.mapped)
 	t.done.Go(t.wakeOnFailure)
 	if t.far.next = collective.AbilitiesOf(t.under).Next; !t.oneHost && t.far.next != nil {

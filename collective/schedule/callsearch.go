@@ -21,6 +21,7 @@ const (
 	runBound   = 4 * time.Millisecond   // they have been made for less than this, or seem disturbed;
 	largeBound = 10 * time.Millisecond  // the same from coarse on, where caches fill and a call may or may not wait for a core
 	slowRun    = 1.5                    // how much longer the first call of a size may take than expected
+	slowOnce   = 1.25                   // how much longer the only call of a size may take than expected, or it does not count
 	longRun    = 700 * time.Microsecond // a longer call is timed once more at the end
 )
 
@@ -220,8 +221,20 @@ func (s *CallSearch) typical(times []time.Duration) time.Duration {
 	return times[(len(times)-1)/4]
 }
 
-// Samples returns a typical time of each size.
-func (s *CallSearch) Samples() []Sample { return s.samples }
+// Samples returns a typical time of each size. Between hosts, there may have been time for only
+// one call of the largest size. It is left out if windows seem to have grown only then.
+func (s *CallSearch) Samples() []Sample {
+	n := len(s.samples)
+	if n < 3 || s.situation.OneHost() || len(s.times[n-1][0]) > 1 {
+		return s.samples
+	}
+	a, b, last := s.samples[n-3], s.samples[n-2], s.samples[n-1]
+	slope := max(0, float64(b.Took-a.Took)/float64(b.Bytes-a.Bytes))
+	if float64(last.Took) > slowOnce*(float64(b.Took)+float64(slope*float64(last.Bytes-b.Bytes))) {
+		return s.samples[:n-1]
+	}
+	return s.samples
+}
 
 // MostSamples is the most that a CallSearch returns.
 const MostSamples = 10

@@ -79,6 +79,22 @@ func TestCallSearchInNewMemory(t *testing.T) {
 	require.GreaterOrEqual(t, seen[1<<20], 8)
 }
 
+// Between hosts, the only call of the largest size does not count if it was slow.
+func TestCallSearchOnlyCall(t *testing.T) {
+	for slow, want := range map[float64]int{1: 256 << 10, 1.2: 256 << 10, 1.3: 64 << 10} {
+		s := NewCallSearch(&Situation{Hosts: []int{0, 1}})
+		timeVirtual(s, 40*time.Millisecond, func(bytes int) time.Duration {
+			took := time.Duration(90 * bytes)
+			if bytes == 256<<10 {
+				took = time.Duration(slow * float64(took))
+			}
+			return took
+		})
+		require.Len(t, s.times[3][0], 1)
+		require.Equal(t, want, s.Samples()[len(s.Samples())-1].Bytes, "%g times as long", slow)
+	}
+}
+
 // A slow first call does not count, and in shared memory not one lucky call either.
 func TestCallSearchTypicalTime(t *testing.T) {
 	for _, c := range []struct {

@@ -86,7 +86,8 @@ func streams(values ...int) func(Choices) []Choices {
 	}
 }
 
-// rotations makes so many calls that those without rotation return to what they have staged.
+// rotations returns ways to be compared by several calls: without rotation, a call must come
+// back to memory that has just been staged in.
 func rotations(values ...int) func(Choices) []Choices {
 	return func(c Choices) []Choices {
 		return vary(c, func(c *Choices, value int) { c.RotateMost = value }, values...)

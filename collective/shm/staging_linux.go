@@ -22,9 +22,9 @@ type staging struct {
 const (
 	stagingLeast = 32 << 10  // bytes of calls whose copies are timed; shorter calls have timed lines
 	timedLeast   = 2 << 10   // bytes of a copy that can be timed; what comes before and after a shorter one counts for too much
-	timeEvery    = 256 << 10 // bytes, of which one copy is timed, because that takes a twentieth of a microsecond
+	timeEvery    = 256 << 10 // bytes between two copies that are timed; timing one takes about 50 ns
 	stagingKept  = 4         // copies of each kind; the fastest counts, because a rank may lose its core
-	tryEvery     = 128       // timed copies, of which one is of the other kind
+	tryEvery     = 128       // one in this many timed copies is of the other kind
 	farRatio     = 3         // of the times, that means far
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// virtual makes some copies of 1000 bytes, each of which takes as long as took says, and
+// virtual makes some copies of 1000 bytes, which take as long as took says, and
 // returns how many went past the caches.
 func (s *staging) virtual(copies int, took func(i int, past bool) time.Duration) (past int) {
 	for i := range copies {

@@ -52,7 +52,7 @@ type CallSearch struct {
 	times     [][][]time.Duration // of each sample, by method, ascending
 	grown     bool                // the next call is the first of its size
 	since     time.Duration       // when the calls of this size began
-	first     time.Duration       // from then until the second could begin, if that is known
+	opening   time.Duration       // from then until the second could begin; 0 until that is known
 	turn      int                 // of the sample's methods, that of the next call
 	again     bool                // sizes do not grow any more
 	left      int                 // samples to time once more, the first ones
@@ -86,20 +86,20 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 	}
 	if !s.again {
 		last := s.samples[n-1]
-		if s.first == 0 {
-			s.first = elapsed - s.since
+		if s.opening == 0 {
+			s.opening = elapsed - s.since
 		}
 		next, longer := larger(last.Bytes), s.longer()
 		grows := next <= s.most && elapsed+longer < LinkBound
 		if last.Bytes >= coarse { // new pages may take more time than the call
-			grows = grows && elapsed+2*s.first < LinkBound
+			grows = grows && elapsed+2*s.opening < LinkBound
 		}
 		wanted, first := s.wants(n-1, elapsed-s.since)
 		if wanted && elapsed+last.Took < LinkBound && (first || !grows || elapsed+last.Took+longer < LinkBound) {
 			return last.Bytes, s.methods[n-1][s.turn], true
 		}
 		if s.turn = 0; grows {
-			s.grown, s.since, s.first = true, elapsed, 0
+			s.grown, s.since, s.opening = true, elapsed, 0
 			return next, 0, true
 		}
 		s.again, s.left = true, n
@@ -121,9 +121,7 @@ func (s *CallSearch) longer() time.Duration {
 	next := larger(last.Bytes)
 	took := float64(next/last.Bytes) * float64(last.Took)
 	if n > 1 {
-		before := s.samples[n-2]
-		slope := float64(last.Took-before.Took) / float64(last.Bytes-before.Bytes)
-		took = min(took, float64(last.Took)+float64(max(0, slope)*float64(next-last.Bytes)))
+		took = min(took, extrapolate(s.samples[n-2], last, next))
 	}
 	return time.Duration(slowRun * took)
 }
@@ -228,12 +226,18 @@ func (s *CallSearch) Samples() []Sample {
 	if n < 3 || s.situation.OneHost() || len(s.times[n-1][0]) > 1 {
 		return s.samples
 	}
-	a, b, last := s.samples[n-3], s.samples[n-2], s.samples[n-1]
-	slope := max(0, float64(b.Took-a.Took)/float64(b.Bytes-a.Bytes))
-	if float64(last.Took) > slowOnce*(float64(b.Took)+float64(slope*float64(last.Bytes-b.Bytes))) {
+	last := s.samples[n-1]
+	if float64(last.Took) > slowOnce*extrapolate(s.samples[n-3], s.samples[n-2], last.Bytes) {
 		return s.samples[:n-1]
 	}
 	return s.samples
+}
+
+// extrapolate returns how long a call of more bytes takes, in nanoseconds, if a byte costs as
+// much as between two samples.
+func extrapolate(a, b Sample, bytes int) float64 {
+	slope := float64(b.Took-a.Took) / float64(b.Bytes-a.Bytes)
+	return float64(b.Took) + float64(max(0, slope)*float64(bytes-b.Bytes))
 }
 
 // MostSamples is the most that a CallSearch returns.

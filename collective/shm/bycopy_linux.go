@@ -1,11 +1,5 @@
 package shm
 
-import (
-	"time"
-
-	"github.com/ringtrain/ringtrain/collective/calibration"
-)
-
 // piece returns where the k-th chunk of a call by copy lies in the vector.
 func (r *run) piece(k int) (lo, hi int) {
 	chunk := r.t.mem.chunkOf(len(r.in))
@@ -21,37 +15,26 @@ func (r *run) part(bytes, rank int) (lo, hi int) {
 
 // staged returns where a rank stages the n-th of all chunks.
 func (r *run) staged(peer int, n uint64, bytes int) []byte {
-	return r.t.mem.bytes(r.t.mem.stage(peer, n, r.rotated(bytes)), bytes)
+	m := r.t.mem
+	return m.bytes(m.stage(peer, n)+m.turn(n, bytes, m.slot, len(r.in)), bytes)
 }
 
 // result returns where a rank leaves the result of its part of the n-th of all
 // chunks.
 func (r *run) result(peer int, n uint64, bytes int) []byte {
-	return r.t.mem.bytes(r.t.mem.result(peer, n, r.rotated(bytes)), bytes)
-}
-
-// rotated returns the bytes of a chunk for layout.turn. Chunks of longer calls stay where they
-// are: their size is chosen so that all stages of the ranks of one core fit into its caches.
-func (r *run) rotated(bytes int) int {
-	if len(r.in) > r.t.mem.chunkOf(len(r.in)) {
-		return calibration.MostChunk
-	}
-	return bytes
+	m := r.t.mem
+	return m.bytes(m.result(peer, n)+m.turn(n, bytes, m.part, len(r.in)), bytes)
 }
 
 // stage copies the operands of a chunk to where the others read them. In large calls, that
 // also shows how far these are.
 func (r *run) stage(k int, n uint64) {
-	t := r.t
 	lo, hi := r.piece(k)
-	if len(r.in) < stagingLeast || hi-lo < t.streamLeast || !t.staging.due(hi-lo) {
+	if len(r.in) < stagingLeast || hi-lo < r.t.streamLeast {
 		r.stagePiece(lo, hi, n, r.far())
 		return
 	}
-	past := t.staging.past()
-	began := time.Now()
-	r.stagePiece(lo, hi, n, past)
-	t.staging.measured(past, hi-lo, time.Since(began))
+	r.t.staging.do(hi-lo, func(past bool) { r.stagePiece(lo, hi, n, past) })
 }
 
 // far reports whether the other ranks seem far in this call.

@@ -13,8 +13,8 @@ import (
 //
 // Among far cores, ordinary stores to memory that others have read wait for one line after
 // another, and stores past the caches take a fifth of the time. Among near cores, whole calls
-// take longer with these. Each rank decides for itself, because its choice does not change what others see.
-// Calls of stagingLeast and more decide by the times of copies; see staging.
+// take longer with these. Each rank decides for itself, because its choice does not change
+// what others see. Calls of stagingLeast and more decide by the times of copies; see staging.
 type distance struct {
 	late   uint64 // ticks of the processor's counter from which a line comes late; 0: unknown
 	calls  int    // that could have a sample

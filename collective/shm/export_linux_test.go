@@ -32,7 +32,7 @@ func StayFar(t collective.Transport) (far func() bool) {
 	return func() bool {
 		far := p.distance.far && p.staging.far
 		for i := range p.out {
-			far = far && p.out[i].staging.far && (i == p.self || p.out[i].streamLeast == p.streamLeast)
+			far = far && p.out[i].staging.far && p.out[i].streamLeast == p.streamLeast
 		}
 		return far
 	}

@@ -15,7 +15,7 @@ const (
 	stageSlots  = calibration.Stages // see steps; fewer are not enough
 	mostRings   = 8 << 20            // limit for all rings together, if that leaves each leastRing
 	leastRing   = 8 << 10
-	mostRing    = 1 << 20
+	mostRing    = 1 << 20 // so long that the reader's nearest cache no longer holds what is overwritten
 )
 
 // The address of an fdServer.
@@ -35,7 +35,7 @@ type layout struct {
 	part  int // maximum bytes of a chunk that a rank folds, with three ranks or more
 	ring  int // data bytes of one ring, a power of two
 
-	rotateMost int // maximum bytes of a chunk that does not always lie at the beginning of its slot
+	rotateMost int // maximum bytes of a call whose chunk does not always lie at the beginning of its slot
 
 	ranks, rings, smalls, stages, results int // offset of the first of each
 	total                                 int
@@ -136,28 +136,29 @@ func (l *layout) small(rank, parity int) int {
 	return l.smalls + (2*rank+parity)*calibration.MostSmall
 }
 
-// stage returns where a rank stages the n-th of all chunks. bytes is for turn.
-func (l *layout) stage(rank int, n uint64, bytes int) int {
-	slot := l.stages + (rank*stageSlots+int(n%stageSlots))*l.slot
-	return slot + l.turn(n, bytes, l.slot)
+// stage returns where a rank's slot for the n-th of all chunks lies.
+func (l *layout) stage(rank int, n uint64) int {
+	return l.stages + (rank*stageSlots+int(n%stageSlots))*l.slot
 }
 
-// turn returns where in a slot the n-th of all chunks lies, which has some bytes. Short ones lie
-// in different places in turn. So a rank writes where the others have not read for long: what they still hold in
-// their nearest caches takes longer to overwrite.
-func (l *layout) turn(n uint64, bytes, slot int) int {
-	room := pages(max(1, bytes)) // a rank may have no part of a short chunk
-	if bytes > l.rotateMost || room > slot/2 {
+// turn returns where in a slot of some room the n-th of all chunks lies, or a rank's part of its
+// result. The only chunk of a short call lies in different places in turn. So a rank writes where
+// the others have not read for long: what they still hold in their nearest caches takes longer
+// to overwrite. Chunks of longer calls stay in one place: their size is chosen so that all stages
+// of the ranks of one core fit into its caches.
+func (l *layout) turn(n uint64, bytes, room, call int) int {
+	each := pages(max(1, bytes)) // a rank may have no part of a short chunk
+	if call > min(l.rotateMost, l.chunkOf(call)) || each > room/2 {
 		return 0
 	}
-	return int(n/stageSlots%uint64(slot/room)) * room
+	return int(n/stageSlots%uint64(room/each)) * each
 }
 
-// result returns where a rank leaves its part of the n-th of all chunks. It is
+// result returns where a rank's slot for its part of the n-th of all chunks lies. It is
 // separate from the stage. Chunks differ in length, so a result in the stage
 // could overlap an operand of a later chunk while others still read the result.
-func (l *layout) result(rank int, n uint64, bytes int) int {
-	return l.results + (rank*stageSlots+int(n%stageSlots))*l.part + l.turn(n, bytes, l.part)
+func (l *layout) result(rank int, n uint64) int {
+	return l.results + (rank*stageSlots+int(n%stageSlots))*l.part
 }
 
 // ringAt returns where the ring from one rank to another lies.

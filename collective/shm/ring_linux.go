@@ -3,7 +3,6 @@ package shm
 import (
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -59,19 +58,13 @@ func (l *outRing) put(to, from []byte) int {
 	if n == 0 || n < l.streamLeast {
 		return copy(to, from)
 	}
-	past, timed := l.staging.far, l.staging.due(n)
-	var began time.Time
-	if timed {
-		past, began = l.staging.past(), time.Now()
-	}
-	if past {
-		moveStream(&to[0], &from[0], n)
-	} else {
-		copy(to, from)
-	}
-	if timed {
-		l.staging.measured(past, n, time.Since(began))
-	}
+	l.staging.do(n, func(past bool) {
+		if past {
+			moveStream(&to[0], &from[0], n)
+		} else {
+			copy(to, from)
+		}
+	})
 	return n
 }
 

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A staging tells from the times of large copies to the stages whether the other ranks are
-// far: whether stores past the caches take much less time than others. Lines that are timed
-// for a distance do not tell that in long calls. The processor fetches them early, or they
-// leave the caches before they are timed.
+// A staging tells from the times of copies to the stages, or to a ring, whether the ranks that
+// read them are far: whether stores past the caches take much less time than others. Lines that
+// are timed for a distance do not tell that in long calls. The processor fetches them early, or
+// they leave the caches before they are timed.
 //
 // On an AMD EPYC (Zen 4), a byte takes .03 to .07 ns past the caches. Into them, it takes as
 // long among near cores, and .2 to .4 ns among far ones.
@@ -27,6 +27,18 @@ const (
 	tryEvery     = 128       // one in this many timed copies is of the other kind
 	farRatio     = 3         // of the times, that means far
 )
+
+// do calls copy, which copies some bytes, past the caches or not. It times some of the copies.
+func (s *staging) do(bytes int, copy func(past bool)) {
+	if !s.due(bytes) {
+		copy(s.far)
+		return
+	}
+	past := s.past()
+	began := time.Now()
+	copy(past)
+	s.measured(past, bytes, time.Since(began))
+}
 
 // due reports whether the next copy, of some bytes, is to be timed.
 func (s *staging) due(bytes int) bool {

@@ -360,26 +360,37 @@ func TestLayoutsDoNotOverlap(t *testing.T) {
 		layoutDoesNotOverlap(t, newLayout(size))
 		for chunk := 16 << 10; chunk <= calibration.MostChunk; chunk += 12 << 10 {
 			l := newLayout(size)
-			l.rotateMost = calibration.MostChunk
 			require.LessOrEqual(t, l.stageIn(chunk), l.total)
 			layoutDoesNotOverlap(t, l)
+			for _, room := range []int{l.slot, l.part} {
+				staysInSlot(t, &l, room)
+			}
 		}
 	}
 }
 
-// staysInSlot tests that chunks lie in their slot, and in different places in turn if they are
-// short.
-func staysInSlot(t *testing.T, slot, room int, at func(turn uint64, bytes int) int) {
-	for _, bytes := range []int{0, 1, pageBytes, pageBytes + 1, room / 3, room/2 + pageBytes, room} {
+// staysInSlot tests that chunks and parts of results lie in their slot, and in different places
+// in turn if their call is short.
+func staysInSlot(t *testing.T, l *layout, room int) {
+	if room == 0 { // there are no results of two ranks
+		return
+	}
+	places := func(bytes, call int) (n int) {
 		seen := map[int]bool{}
 		for turn := range uint64(2 * room / pageBytes) {
-			place := at(turn, bytes)
-			if place < slot || place+bytes > slot+room || place%pageBytes != 0 {
-				t.Fatalf("%d bytes at %d in a slot of %d at %d", bytes, place, room, slot)
+			at := l.turn(turn*stageSlots, bytes, room, call)
+			if at < 0 || at+bytes > room || at%pageBytes != 0 {
+				t.Fatalf("%d bytes at %d in a slot of %d", bytes, at, room)
 			}
-			seen[place] = true
+			seen[at] = true
 		}
-		require.Len(t, seen, max(1, room/pages(max(1, bytes))))
+		return len(seen)
+	}
+	short := min(l.rotateMost, l.chunkOf(1))
+	for _, bytes := range []int{0, 1, pageBytes, pageBytes + 1, room / 3, room/2 + pageBytes, room} {
+		require.Equal(t, max(1, room/pages(max(1, bytes))), places(bytes, short), "%d bytes", bytes)
+		require.Equal(t, 1, places(bytes, l.rotateMost+1), "%d bytes of a longer call", bytes)
+		require.Equal(t, 1, places(bytes, calibration.MostChunk+1), "%d bytes of a call of several chunks", bytes)
 	}
 }
 
@@ -419,15 +430,13 @@ func layoutDoesNotOverlap(t *testing.T, l layout) {
 	}
 	for r := range size {
 		for n := range uint64(stageSlots) {
-			next(l.stage(r, n, l.chunk), l.chunk, "stage")
-			staysInSlot(t, l.stage(r, n, l.slot), l.slot, func(turn uint64, bytes int) int { return l.stage(r, n+turn*stageSlots, bytes) })
+			next(l.stage(r, n), l.chunk, "stage")
 		}
 	}
 	for r := range size {
 		for n := range uint64(stageSlots) {
 			if size > 2 {
-				next(l.result(r, n, l.part), l.part, "result")
-				staysInSlot(t, l.result(r, n, l.part), l.part, func(turn uint64, bytes int) int { return l.result(r, n+turn*stageSlots, bytes) })
+				next(l.result(r, n), l.part, "result")
 			}
 		}
 	}

@@ -26,6 +26,9 @@ func checkClose(h *harness, size int) error {
 			if err := r.start(ctx, trainer.State{}); err != nil {
 				return err
 			}
+			if err := r.together(ctx); err != nil {
+				return err
+			}
 			r.group.Abort(errCulprit)
 			err := r.steps(ctx, 0, r.every())
 			if err == nil && h.Lockstep && size > 1 {

@@ -82,8 +82,7 @@ func (r *rank) callOrFail(ctx context.Context, c call, culprit int, fail func(r 
 		if err := r.toAgreement(ctx); err != nil {
 			return err
 		}
-		// Without it the culprit could leave while others are still in Start.
-		if err := r.group.Barrier(ctx); err != nil {
+		if err := r.together(ctx); err != nil {
 			return err
 		}
 	}
@@ -132,6 +131,9 @@ func checkCancel(h *harness, size int) error {
 				}
 				if c.name != "Start" {
 					if err := r.start(ctx, trainer.State{}); err != nil {
+						return err
+					}
+					if err := r.together(ctx); err != nil {
 						return err
 					}
 				}

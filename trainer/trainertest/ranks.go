@@ -25,8 +25,43 @@ type rank struct {
 	model    nn.Model[nn.Batch]
 	params   *nn.Params
 	strategy trainer.Strategy
+	meeting  *meeting // of all ranks
+	arrived  bool     // at the meeting
 
 	doing atomic.Value // string: the call in progress
+}
+
+// A meeting ends when the last of this many ranks arrives.
+type meeting struct {
+	missing atomic.Int32
+	ended   chan struct{} // closed by the last to arrive
+}
+
+func newMeeting(size int) *meeting {
+	m := &meeting{ended: make(chan struct{})}
+	m.missing.Store(int32(size))
+	return m
+}
+
+// together waits until every rank calls it or has returned from the check. A rank calls it
+// before it fails on purpose: the news of its failure may overtake what it has sent, and
+// then interrupts calls of others that have not yet received that.
+func (r *rank) together(ctx context.Context) error {
+	r.arrive()
+	select {
+	case <-r.meeting.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// arrive counts this rank, once.
+func (r *rank) arrive() {
+	if !r.arrived && r.meeting.missing.Add(-1) == 0 {
+		close(r.meeting.ended)
+	}
+	r.arrived = true
 }
 
 // ranks runs f on every rank of a new group.
@@ -58,16 +93,19 @@ func (h *harness) inGroups(groups []*collective.Group, f func(ctx context.Contex
 	ranks := make([]*rank, len(groups))
 	ended := make(chan error, len(groups))
 	left := len(groups)
+	meeting := newMeeting(len(groups))
 	for i, g := range groups {
 		r, err := h.newRank(g)
 		if err != nil {
 			return err
 		}
+		r.meeting = meeting
 		ranks[i] = r
 	}
 	for i, r := range ranks {
 		go func() {
 			err := f(ctx, r)
+			r.arrive()
 			if ctx.Err() != nil {
 				err = errors.Join(err, fmt.Errorf("%v did not return within %v", r.doing.Load(), h.patience))
 			}

@@ -201,8 +201,7 @@ func checkAbandon(h *harness, size int) error {
 		if err := r.steps(ctx, 0, 2); err != nil {
 			return err
 		}
-		// Without it the culprit could fail while others are still in the second step.
-		if err := r.group.Barrier(ctx); err != nil {
+		if err := r.together(ctx); err != nil {
 			return err
 		}
 		before := r.values()

@@ -18,11 +18,23 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
+// closedPort returns an address at which nothing listens, nor will during the test: a
+// connection uses its port. A process of another test, with the same name, could get a port
+// that has become free.
+func closedPort(t *testing.T) netip.AddrPort {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = l.Close()
+	})
+	return conn.LocalAddr().(*net.TCPAddr).AddrPort()
+}
+
 // A member that announces useless addresses as well is soon reached at the one that works.
 func TestUselessAddresses(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, closed.Close())
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts, but never answers
 	require.NoError(t, err)
 	defer mute.Close()
@@ -33,7 +45,7 @@ func TestUselessAddresses(t *testing.T) {
 	}{
 		"a dead address":         {[]netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:9")}, 2 * time.Second},
 		"several dead addresses": {[]netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:9"), netip.MustParseAddrPort("198.51.100.1:9")}, 2 * time.Second},
-		"a closed port":          {[]netip.AddrPort{closed.Addr().(*net.TCPAddr).AddrPort()}, 2 * time.Second},
+		"a closed port":          {[]netip.AddrPort{closedPort(t)}, 2 * time.Second},
 		"another process":        {[]netip.AddrPort{other.addr()}, 2 * time.Second},
 		"silence":                {[]netip.AddrPort{mute.Addr().(*net.TCPAddr).AddrPort()}, 4 * time.Second},
 	} {
@@ -68,15 +80,12 @@ func TestUselessAddresses(t *testing.T) {
 }
 
 func TestEveryAddressDead(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, closed.Close())
 	nodes := listen(t, 2)
 	vs := views(nodes, 1)
-	at := closed.Addr().(*net.TCPAddr).AddrPort()
+	at := closedPort(t)
 	vs[0].Members[1].Addrs = []netip.AddrPort{at, at}
 	begin := time.Now()
-	_, err = nodes[0].connector.Connect(deadline(t), vs[0])
+	_, err := nodes[0].connector.Connect(deadline(t), vs[0])
 	var missing *collective.RankError
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, 1, missing.Rank)

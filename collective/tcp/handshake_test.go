@@ -190,9 +190,6 @@ func TestLateHello(t *testing.T) {
 
 // A permanently dead address does not stop the dialler from trying an unreliable one again.
 func TestDeadAddressAndUnreliableAddress(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, closed.Close())
 	nodes := listen(t, 2)
 	vs := views(nodes, 1)
 	for r, n := range nodes {
@@ -201,7 +198,7 @@ func TestDeadAddressAndUnreliableAddress(t *testing.T) {
 				forward(near, far)
 			}
 		})
-		vs[0].Members[r].Addrs = []netip.AddrPort{closed.Addr().(*net.TCPAddr).AddrPort(), unreliable}
+		vs[0].Members[r].Addrs = []netip.AddrPort{closedPort(t), unreliable}
 	}
 	checkBarriers(t, vs, connectAll(t, deadline(t), nodes, vs))
 }

@@ -17,21 +17,27 @@ const blockLen = 4096
 func Operands[T collective.Element](rank, n int) []T {
 	s := make([]T, n)
 	for i := range s {
-		x := mix(uint64(rank)<<40 | uint64(i))
-		switch p := any(&s[i]).(type) {
-		case *float32:
-			*p = float32(int64(x)) / math.MaxInt64
-		case *float64:
-			*p = float64(int64(x)) / math.MaxInt64
-		case *int32:
-			*p = int32(x)
-		case *int64:
-			*p = int64(x)
-		case *uint8:
-			*p = uint8(x)
-		}
+		s[i] = operand[T](rank, i)
 	}
 	return s
+}
+
+// operand returns element i of Operands.
+func operand[T collective.Element](rank, i int) (v T) {
+	x := mix(uint64(rank)<<40 | uint64(i))
+	switch p := any(&v).(type) {
+	case *float32:
+		*p = float32(int64(x)) / math.MaxInt64
+	case *float64:
+		*p = float64(int64(x)) / math.MaxInt64
+	case *int32:
+		*p = int32(x)
+	case *int64:
+		*p = int64(x)
+	case *uint8:
+		*p = uint8(x)
+	}
+	return v
 }
 
 // mix is the finalizer of splitmix64 (Steele, Lea and Flood, 2014).

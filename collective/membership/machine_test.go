@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 // badWeather is either rough everywhere, or fair except that proposers die, or seem
@@ -59,9 +61,9 @@ func storm(seed uint64, tracing bool) (*world, bool) {
 }
 
 func TestFirstViewUnderFaults(t *testing.T) {
-	schedules := uint64(5000)
-	if testing.Short() || raceEnabled {
-		schedules = 1000
+	schedules := uint64(1000)
+	if collectivetest.Thorough() && !testing.Short() && !raceEnabled {
+		schedules = 5000
 	}
 	for seed := range schedules {
 		if s, ok := storm(seed, false); ok && s.broken == "" {

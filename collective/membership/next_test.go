@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 // job starts the workers of one machine and waits until they have a View.
@@ -137,6 +138,7 @@ func TestMinority(t *testing.T) {
 }
 
 func TestMinorityIsClearAfterAWhile(t *testing.T) {
+	collectivetest.Slow(t)
 	noLeak(t)
 	agents, first := job(t, 2, nil)
 	require.NoError(t, agents[1].Close())

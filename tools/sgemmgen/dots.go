@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
@@ -24,16 +25,11 @@ const (
 	dotsAdd
 )
 
-// groups is the number of registers of columns of a dots kernel. With two, the chains of
-// one are computed while the other waits. With four, rows whose distance is a large power of
-// two displace each other from the L1 cache.
-const groups = 2
-
-// dots emits a kernel for a few rows of A, where B is transposed. It transposes four by four
-// elements of B in registers and uses them at once.
-func dots(s set, rows int) {
-	name := fmt.Sprintf("%sDots%d", s.name, rows)
-	kernel.Begin(name, "(d *[10]uint64)", fmt.Sprintf("%s computes %d rows and %d columns.", name, rows, groups*s.bytes/4))
+// dots emits a kernel for a few rows of A and some registers of columns, where B is
+// transposed. It transposes four by four elements of B in registers and uses them at once.
+func dots(s set, rows, vectors int) {
+	name := fmt.Sprintf("%sDots%dx%d", s.name, rows, vectors)
+	kernel.Begin(name, "(d *[10]uint64)", fmt.Sprintf("%s computes %d rows and %d columns.", name, rows, vectors*s.bytes/4))
 	d := kernel.Pointer("d")
 	a := Mem{Base: field(d, dotsA)}
 	var rowA, thirdA reg.GPVirtual // used by as many rows as need them
@@ -43,22 +39,31 @@ func dots(s set, rows int) {
 	if rows > 3 {
 		thirdA = threeOf(rowA)
 	}
+	left := []reg.GPVirtual{a.Base.(reg.GPVirtual)}
+	if rows > 4 {
+		left, _ = everyFourth(left[0], rowA, 2)
+	}
 	rowB := field(d, dotsRowB)
-	quarters, third := everyFourth(field(d, dotsB), rowB, 2*groups)
+	quarters, third := everyFourth(field(d, dotsB), rowB, vectors*s.bytes/16)
 	sums := make([][]reg.VecVirtual, rows)
 	for i := range sums {
-		for range groups {
+		for range vectors {
 			v := s.vector()
 			VXORPS(v, v, v)
 			sums[i] = append(sums[i], v)
 		}
 	}
-	// multiply emits a step of the inner dimension for the groups from first on, one for each
-	// register of B.
+	// spread loads an element of A into all of a register.
+	spread := func(i, k int) reg.VecVirtual {
+		v := s.vector()
+		VBROADCASTSS(rowAfter(Mem{Base: left[i/4]}, rowA, thirdA, i%4).Offset(4*k), v)
+		return v
+	}
+	// multiply emits a step of the inner dimension for the columns from first on, of which
+	// right has the elements of B.
 	multiply := func(k, first int, right ...reg.VecVirtual) {
 		for i := range rows {
-			v := s.vector()
-			VBROADCASTSS(rowAfter(a, rowA, thirdA, i).Offset(4*k), v)
+			v := spread(i, k)
 			for g, r := range right {
 				VFMADD231PS(r, v, sums[i][first+g])
 			}
@@ -68,31 +73,65 @@ func dots(s set, rows int) {
 	Label("whole")
 	CMPQ(k, U8(4))
 	JL(LabelRef("rest"))
-	var right [groups][4]reg.VecVirtual
-	shared := rows <= 2 // there are enough registers to keep B of all groups
-	for g := range groups {
-		right[g] = fourByFour(s, eightRows(s, quarters[2*g:], rowB, third))
-		for k := 0; k < 4 && !shared; k++ {
-			multiply(k, g, right[g][k])
+	columns := func(g int) [4]reg.VecVirtual {
+		perVector := s.bytes / 16
+		return fourByFour(s, fourthRows(s, quarters[g*perVector:][:perVector], rowB, third))
+	}
+	const transposing = 8 // registers that fourByFour needs at a time
+	inUse := rows * vectors
+	switch {
+	case inUse+4*rows+transposing <= s.registers: // for four steps of A
+		var steps [4][]reg.VecVirtual
+		for k := range steps {
+			for i := range rows {
+				steps[k] = append(steps[k], spread(i, k))
+			}
+		}
+		for g := range vectors {
+			for k, right := range columns(g) {
+				for i, v := range steps[k] {
+					VFMADD231PS(right, v, sums[i][g])
+				}
+			}
+		}
+	case inUse+4*(vectors-1)+transposing <= s.registers: // for four steps of B
+		steps := make([][]reg.VecVirtual, 4)
+		for g := range vectors {
+			for k, right := range columns(g) {
+				steps[k] = append(steps[k], right)
+			}
+		}
+		for k, right := range steps {
+			multiply(k, 0, right...)
+		}
+	default:
+		for g := range vectors {
+			for k, right := range columns(g) {
+				multiply(k, g, right)
+			}
 		}
 	}
-	for k := 0; k < 4 && shared; k++ {
-		multiply(k, 0, right[0][k], right[1][k])
-	}
-	for _, p := range append(quarters, a.Base.(reg.GPVirtual)) {
+	for _, p := range append(quarters, left...) {
 		ADDQ(U8(16), p)
 	}
 	SUBQ(U8(4), k)
 	JMP(LabelRef("whole"))
 	Label("rest")
+	d = kernel.Pointer("d") // again, so that the loop has its register
 	MOVQ(d.Offset(dotsRest), k)
 	TESTQ(k, k)
 	JZ(LabelRef("store"))
 	tail := Mem{Base: field(d, dotsTail)}
 	Label("step")
-	multiply(0, 0, load(tail, s.vector()), load(tail.Offset(s.bytes), s.vector()))
-	ADDQ(U32(uint32(groups*s.bytes)), tail.Base)
-	ADDQ(U8(4), a.Base)
+	var right []reg.VecVirtual
+	for g := range vectors {
+		right = append(right, load(tail.Offset(g*s.bytes), s.vector()))
+	}
+	multiply(0, 0, right...)
+	ADDQ(U32(uint32(vectors*s.bytes)), tail.Base)
+	for _, p := range left {
+		ADDQ(U8(4), p)
+	}
 	DECQ(k)
 	JNZ(LabelRef("step"))
 	Label("store")
@@ -116,16 +155,32 @@ func dots(s set, rows int) {
 	store(false)
 }
 
-// eightRows loads four elements of each of eight rows. The fifth row begins at quarters[1].
-// Rows r and r+4 share a register.
-func eightRows(s set, quarters []reg.GPVirtual, rowB, third reg.GPVirtual) [4]reg.VecVirtual {
+// fourthRows loads four elements of each row. The lanes of a register have every fourth row;
+// quarters are the first four of them, one for each lane.
+func fourthRows(s set, quarters []reg.GPVirtual, rowB, third reg.GPVirtual) [4]reg.VecVirtual {
 	var four [4]reg.VecVirtual
 	for r := range four {
-		four[r] = s.vector()
-		at := func(base reg.GPVirtual) Mem { return rowAfter(Mem{Base: base}, rowB, third, r) }
-		// VMOVUPS writes half of a register. avo would then think that the other half is still needed.
-		VBROADCASTF128(at(quarters[0]), four[r])
-		VINSERTF128(U8(1), at(quarters[1]), four[r], four[r])
+		v := s.vector()
+		for lane, base := range quarters {
+			at := rowAfter(Mem{Base: base}, rowB, third, r)
+			switch {
+			case lane == 0:
+				firstLane(at, v)
+			case s.masks:
+				VINSERTF32X4(U8(lane), at, v, v)
+			default:
+				VINSERTF128(U8(lane), at, v, v)
+			}
+		}
+		four[r] = v
 	}
 	return four
+}
+
+// firstLane loads 16 bytes and sets the rest of a register to zero, with VMOVUPS. avo's
+// function of that name would claim that the rest is kept, and must have been set before.
+func firstLane(at Mem, v reg.VecVirtual) {
+	Instruction(&ir.Instruction{
+		Opcode: "VMOVUPS", Operands: []Op{at, v.AsX()}, Inputs: []Op{at}, Outputs: []Op{v}, ISA: []string{"AVX"},
+	})
 }

@@ -14,21 +14,25 @@ import (
 
 // A set is an instruction set.
 type set struct {
-	name   string
-	bytes  int // of a register
-	vector func() reg.VecVirtual
-	masks  bool    // stores and loads under a mask register
-	shapes []shape // of product kernels
-	dots   int     // rows of the largest dots kernel; there is one for every smaller number, too
+	name      string
+	bytes     int // of a register
+	vector    func() reg.VecVirtual
+	registers int
+	masks     bool    // stores and loads under a mask register
+	shapes    []shape // of product kernels
+	dots      []rowRange
 }
 
 // A shape is the largest kernel for a number of registers per row. There is one for every
 // smaller number of rows, too.
 type shape struct{ rows, vectors int }
 
+// A rowRange is dots kernels for several numbers of rows, with a number of registers per row.
+type rowRange struct{ from, to, vectors int }
+
 var sets = []set{
-	{"avx2", 32, YMM, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}, 4},
-	{"avx512", 64, ZMM, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}, 0},
+	{"avx2", 32, YMM, 16, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}, []rowRange{{1, 5, 2}, {1, 1, 4}}},
+	{"avx512", 64, ZMM, 32, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}, []rowRange{{5, 8, 2}}},
 }
 
 func main() {
@@ -41,8 +45,10 @@ func main() {
 		}
 		copies(s)
 		transposes(s)
-		for rows := 1; rows <= s.dots; rows++ {
-			dots(s, rows)
+		for _, d := range s.dots {
+			for rows := d.from; rows <= d.to; rows++ {
+				dots(s, rows, d.vectors)
+			}
 		}
 	}
 	Generate()

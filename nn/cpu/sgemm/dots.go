@@ -3,15 +3,15 @@ package sgemm
 import "unsafe"
 
 const (
-	// dotColumns is the number of columns of a dots kernel.
+	// dotColumns is the number of columns of the narrower dots kernels.
 	dotColumns = 16
-	// Rows of a transposed B that are a multiple of this many elements apart displace each
-	// other from the L1 cache, before all of a line is used.
+	// farRows is how many elements apart rows of a transposed B lie if all must share a set of
+	// the L1 cache, which has eight lines or a few more.
 	farRows = 1024
 )
 
-// dots is what a dots kernel computes: a few rows of C, and dotColumns columns. All steps are
-// in bytes. tools/sgemmgen has the same list of fields.
+// dots is what a dots kernel computes: a few rows and columns of C. All steps are in bytes.
+// tools/sgemmgen has the same list of fields.
 type dots struct {
 	a, b, c          *float32
 	rowA, rowB, rowC uintptr
@@ -27,38 +27,66 @@ func (d *dots) words() *dotsWords { return (*dotsWords)(unsafe.Pointer(d)) }
 
 // transposed computes the first columns of a product with a transposed B, and returns their
 // number. It computes none where packing B takes less time, as it does for many rows.
-func (x *blocked) transposed(add bool) int {
-	if x.M >= len(x.kernels.dots) || !x.b.Transposed || x.a.Transposed || x.b.Stride%farRows == 0 {
+func (x *blocked) transposed(add bool) (columns int) {
+	if !x.b.Transposed || x.a.Transposed || x.M > x.kernels.dotRows {
 		return 0
 	}
 	d := &x.dots
 	d.rowA, d.rowB, d.rowC = bytes(x.a.Stride), bytes(x.b.Stride), bytes(x.c.Stride)
-	columns := x.N / dotColumns * dotColumns
-	for j := 0; j < columns; j += dotColumns {
-		for from := 0; from < x.K; from += Block {
-			block := min(Block, x.K-from)
-			d.a, d.b, d.c = &x.a.Data[from], &x.b.Data[j*x.b.Stride+from], &x.c.Data[j]
-			d.whole, d.rest = block&^3, block&3
-			if d.rest > 0 {
-				d.tail = x.packTail(j, from+d.whole, d.rest)
-			}
-			d.add = 0
-			if add || from > 0 {
-				d.add = 1
-			}
-			x.kernels.dots[x.M](d.words())
+	for n := len(x.kernels.dots) - 1; n > 0; n-- {
+		kernels, rows := x.kernels.dots[n], x.M
+		if n == 1 && rows >= len(kernels) {
+			rows = (rows + 1) / 2
+		}
+		if rows >= len(kernels) || kernels[rows] == nil || x.displaced(n) {
+			continue
+		}
+		for width := n * dotColumns; x.N-columns >= width; columns += width {
+			x.dotProducts(kernels, rows, columns, columns+width, add)
 		}
 	}
 	*d = dots{} // release the matrices
 	return columns
 }
 
-// packTail packs dotColumns columns of a transposed B for a few steps of the inner dimension.
-func (x *blocked) packTail(j, from, steps int) *float32 {
-	reserve(&x.right, dotColumns*steps)
-	for c := range dotColumns {
-		for k, v := range x.b.Data[(j+c)*x.b.Stride+from:][:steps] {
-			x.right[k*dotColumns+c] = v
+// displaced reports whether n times dotColumns rows of B displace each other from the L1 cache
+// before all of a line is used. Packing then takes less time.
+func (x *blocked) displaced(n int) bool {
+	far := farRows / (n * n)
+	if n == 1 && x.M > 4 {
+		far = farRows / 2
+	}
+	return x.b.Stride%far == 0
+}
+
+// dotProducts computes columns of C, so many rows at a time. The kernels are those for as
+// many columns.
+func (x *blocked) dotProducts(kernels []func(*dotsWords), rows, first, end int, add bool) {
+	d := &x.dots
+	for from := 0; from < x.K; from += Block {
+		block := min(Block, x.K-from)
+		d.b, d.whole, d.rest = &x.b.Data[first*x.b.Stride+from], block&^3, block&3
+		if d.rest > 0 {
+			d.tail = x.packTail(first, end, from+d.whole, d.rest)
+		}
+		d.add = 0
+		if add || from > 0 {
+			d.add = 1
+		}
+		for i := 0; i < x.M; i += rows {
+			d.a, d.c = &x.a.Data[i*x.a.Stride+from], &x.c.Data[i*x.c.Stride+first]
+			kernels[min(rows, x.M-i)](d.words())
+		}
+	}
+}
+
+// packTail packs columns of a transposed B for a few steps of the inner dimension.
+func (x *blocked) packTail(first, end, from, steps int) *float32 {
+	columns := end - first
+	reserve(&x.right, columns*steps)
+	for c := range columns {
+		for k, v := range x.b.Data[(first+c)*x.b.Stride+from:][:steps] {
+			x.right[k*columns+c] = v
 		}
 	}
 	return &x.right[0]

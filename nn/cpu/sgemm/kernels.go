@@ -16,9 +16,11 @@ type kernels struct {
 	// transpose writes count columns, a multiple of 4, each with as many rows as a register
 	// has elements.
 	transpose func(*stripWords)
-	// dots computes dotColumns columns of C, where B is transposed: dots[r] those of r rows.
-	// Some instruction sets have none.
-	dots []func(*dotsWords)
+	// dots computes columns of C, where B is transposed: dots[n][r] computes r rows and n times
+	// dotColumns columns. Some are nil: those with fewer columns are faster. There is one for
+	// every number of rows up to half of dotRows and dotColumns columns.
+	dots    [3][]func(*dotsWords)
+	dotRows int // for more rows of C, packing B takes less time
 }
 
 // rows returns the number of rows of the largest tile with v registers per row.

@@ -124,25 +124,35 @@ func avx2Copy(s *[10]uint64)
 //go:noescape
 func avx2Transpose(s *[10]uint64)
 
-// avx2Dots1 computes 1 rows and 16 columns.
+// avx2Dots1x2 computes 1 rows and 16 columns.
 //
 //go:noescape
-func avx2Dots1(d *[10]uint64)
+func avx2Dots1x2(d *[10]uint64)
 
-// avx2Dots2 computes 2 rows and 16 columns.
+// avx2Dots2x2 computes 2 rows and 16 columns.
 //
 //go:noescape
-func avx2Dots2(d *[10]uint64)
+func avx2Dots2x2(d *[10]uint64)
 
-// avx2Dots3 computes 3 rows and 16 columns.
+// avx2Dots3x2 computes 3 rows and 16 columns.
 //
 //go:noescape
-func avx2Dots3(d *[10]uint64)
+func avx2Dots3x2(d *[10]uint64)
 
-// avx2Dots4 computes 4 rows and 16 columns.
+// avx2Dots4x2 computes 4 rows and 16 columns.
 //
 //go:noescape
-func avx2Dots4(d *[10]uint64)
+func avx2Dots4x2(d *[10]uint64)
+
+// avx2Dots5x2 computes 5 rows and 16 columns.
+//
+//go:noescape
+func avx2Dots5x2(d *[10]uint64)
+
+// avx2Dots1x4 computes 1 rows and 32 columns.
+//
+//go:noescape
+func avx2Dots1x4(d *[10]uint64)
 
 // avx512Rows1x1 computes tiles of 1 rows and 16 columns.
 //
@@ -338,3 +348,23 @@ func avx512Copy(s *[10]uint64)
 //
 //go:noescape
 func avx512Transpose(s *[10]uint64)
+
+// avx512Dots5x2 computes 5 rows and 32 columns.
+//
+//go:noescape
+func avx512Dots5x2(d *[10]uint64)
+
+// avx512Dots6x2 computes 6 rows and 32 columns.
+//
+//go:noescape
+func avx512Dots6x2(d *[10]uint64)
+
+// avx512Dots7x2 computes 7 rows and 32 columns.
+//
+//go:noescape
+func avx512Dots7x2(d *[10]uint64)
+
+// avx512Dots8x2 computes 8 rows and 32 columns.
+//
+//go:noescape
+func avx512Dots8x2(d *[10]uint64)

@@ -4,12 +4,8 @@ package sgemm
 
 import "golang.org/x/sys/cpu"
 
-// avx2Dots are the fastest with AVX-512, too: a wider register takes more instructions to fill
-// with parts of rows.
-var avx2Dots = []func(*dotsWords){nil, avx2Dots1, avx2Dots2, avx2Dots3, avx2Dots4}
-
 var avx2 = kernels{
-	name: "AVX2 FMA", lanes: 8, copy: avx2Copy, transpose: avx2Transpose, dots: avx2Dots,
+	name: "AVX2 FMA", lanes: 8, copy: avx2Copy, transpose: avx2Transpose, dotRows: 10,
 	product: [9]([]func(*tileWords)){
 		1: {nil, avx2Rows1x1, avx2Rows2x1, avx2Rows3x1, avx2Rows4x1, avx2Rows5x1, avx2Rows6x1,
 			avx2Rows7x1, avx2Rows8x1, avx2Rows9x1, avx2Rows10x1, avx2Rows11x1, avx2Rows12x1},
@@ -17,10 +13,14 @@ var avx2 = kernels{
 		4: {nil, avx2Rows1x4, avx2Rows2x4, avx2Rows3x4},
 		8: {nil, avx2Rows1x8},
 	},
+	dots: [3]([]func(*dotsWords)){
+		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2, avx2Dots5x2},
+		2: {nil, avx2Dots1x4},
+	},
 }
 
 var avx512 = kernels{
-	name: "AVX-512", lanes: 16, copy: avx512Copy, transpose: avx512Transpose, dots: avx2Dots,
+	name: "AVX-512", lanes: 16, copy: avx512Copy, transpose: avx512Transpose, dotRows: 8,
 	product: [9]([]func(*tileWords)){
 		1: {nil, avx512Rows1x1, avx512Rows2x1, avx512Rows3x1, avx512Rows4x1, avx512Rows5x1, avx512Rows6x1, avx512Rows7x1,
 			avx512Rows8x1, avx512Rows9x1, avx512Rows10x1, avx512Rows11x1, avx512Rows12x1, avx512Rows13x1, avx512Rows14x1},
@@ -28,6 +28,11 @@ var avx512 = kernels{
 			avx512Rows8x2, avx512Rows9x2, avx512Rows10x2, avx512Rows11x2, avx512Rows12x2, avx512Rows13x2, avx512Rows14x2},
 		4: {nil, avx512Rows1x4, avx512Rows2x4, avx512Rows3x4, avx512Rows4x4, avx512Rows5x4, avx512Rows6x4},
 		8: {nil, avx512Rows1x8, avx512Rows2x8, avx512Rows3x8},
+	},
+	dots: [3]([]func(*dotsWords)){
+		// A wider register takes more instructions to fill with parts of rows.
+		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2},
+		2: {nil, avx2Dots1x4, nil, nil, nil, avx512Dots5x2, avx512Dots6x2, avx512Dots7x2, avx512Dots8x2},
 	},
 }
 

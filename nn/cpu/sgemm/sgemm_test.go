@@ -170,6 +170,21 @@ func TestLargeShapesHaveTheBitsOfTheReference(t *testing.T) {
 	})
 }
 
+// Numbers of rows and columns for which each dots kernel is used.
+func TestFewRowsHaveTheBitsOfTheReference(t *testing.T) {
+	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
+		r := rand.New(rand.NewPCG(15, 16))
+		for rows := 1; rows <= 12; rows++ {
+			for _, k := range []int{3, 64, Block, 2*Block + 7} {
+				for beta := range 2 {
+					m := maker{Rand: r, shift: r.IntN(16), gap: r.IntN(3), values: func() float32 { return float32(r.NormFloat64()) }}
+					compare(t, x, m, Shape{rows, 2*2*dotColumns + dotColumns + 3, k}, false, true, float32(beta))
+				}
+			}
+		}
+	})
+}
+
 // Products whose operands and sums are close to the ends of the range of float32, and values
 // that make rounding hard.
 func TestUnusualValuesHaveTheBitsOfTheReference(t *testing.T) {

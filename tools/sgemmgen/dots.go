@@ -59,8 +59,8 @@ func dots(s set, rows, vectors int) {
 		VBROADCASTSS(rowAfter(Mem{Base: left[i/4]}, rowA, thirdA, i%4).Offset(4*k), v)
 		return v
 	}
-	// multiply emits a step of the inner dimension for the columns from first on, of which
-	// right has the elements of B.
+	// multiply emits a step of the inner dimension. right holds the elements of B, one register
+	// for each of the sums from first on.
 	multiply := func(k, first int, right ...reg.VecVirtual) {
 		for i := range rows {
 			v := spread(i, k)

@@ -59,8 +59,8 @@ func (x *blocked) displaced(n int) bool {
 	return x.b.Stride%far == 0
 }
 
-// dotProducts computes columns of C, so many rows at a time. The kernels are those for as
-// many columns.
+// dotProducts computes the columns of C from first to end, the given number of rows at a
+// time. kernels are those for that many columns, by number of rows.
 func (x *blocked) dotProducts(kernels []func(*dotsWords), rows, first, end int, add bool) {
 	d := &x.dots
 	for from := 0; from < x.K; from += Block {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	. "github.com/mmcloughlin/avo/build"
-	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
@@ -31,20 +30,16 @@ func dots(s set, rows, vectors int) {
 	name := fmt.Sprintf("%sDots%dx%d", s.name, rows, vectors)
 	kernel.Begin(name, "(d *[10]uint64)", fmt.Sprintf("%s computes %d rows and %d columns.", name, rows, vectors*s.bytes/4))
 	d := kernel.Pointer("d")
-	a := Mem{Base: field(d, dotsA)}
-	var rowA, thirdA reg.GPVirtual // used by as many rows as need them
+	left := []reg.GPVirtual{field(d, dotsA)} // every fourth row of A
+	var rowA, thirdA reg.GPVirtual           // used by as many rows as need them
 	if rows > 1 {
 		rowA = field(d, dotsRowA)
 	}
 	if rows > 3 {
-		thirdA = threeOf(rowA)
-	}
-	left := []reg.GPVirtual{a.Base.(reg.GPVirtual)}
-	if rows > 4 {
-		left, _ = everyFourth(left[0], rowA, 2)
+		left, thirdA = everyFourth(left[0], rowA, (rows+3)/4)
 	}
 	rowB := field(d, dotsRowB)
-	quarters, third := everyFourth(field(d, dotsB), rowB, vectors*s.bytes/16)
+	fourths, third := everyFourth(field(d, dotsB), rowB, vectors*s.bytes/16)
 	sums := make([][]reg.VecVirtual, rows)
 	for i := range sums {
 		for range vectors {
@@ -75,7 +70,7 @@ func dots(s set, rows, vectors int) {
 	JL(LabelRef("rest"))
 	columns := func(g int) [4]reg.VecVirtual {
 		perVector := s.bytes / 16
-		return fourByFour(s, fourthRows(s, quarters[g*perVector:][:perVector], rowB, third))
+		return fourByFour(s, fourOfEach(s, fourths[g*perVector:][:perVector], rowB, third))
 	}
 	const transposing = 8 // registers that fourByFour needs at a time
 	inUse := rows * vectors
@@ -111,7 +106,7 @@ func dots(s set, rows, vectors int) {
 			}
 		}
 	}
-	for _, p := range append(quarters, left...) {
+	for _, p := range append(fourths, left...) {
 		ADDQ(U8(16), p)
 	}
 	SUBQ(U8(4), k)
@@ -153,34 +148,4 @@ func dots(s set, rows, vectors int) {
 	store(true)
 	Label("set")
 	store(false)
-}
-
-// fourthRows loads four elements of each row. The lanes of a register have every fourth row;
-// quarters are the first four of them, one for each lane.
-func fourthRows(s set, quarters []reg.GPVirtual, rowB, third reg.GPVirtual) [4]reg.VecVirtual {
-	var four [4]reg.VecVirtual
-	for r := range four {
-		v := s.vector()
-		for lane, base := range quarters {
-			at := rowAfter(Mem{Base: base}, rowB, third, r)
-			switch {
-			case lane == 0:
-				firstLane(at, v)
-			case s.masks:
-				VINSERTF32X4(U8(lane), at, v, v)
-			default:
-				VINSERTF128(U8(lane), at, v, v)
-			}
-		}
-		four[r] = v
-	}
-	return four
-}
-
-// firstLane loads 16 bytes and sets the rest of a register to zero, with VMOVUPS. avo's
-// function of that name would claim that the rest is kept, and must have been set before.
-func firstLane(at Mem, v reg.VecVirtual) {
-	Instruction(&ir.Instruction{
-		Opcode: "VMOVUPS", Operands: []Op{at, v.AsX()}, Inputs: []Op{at}, Outputs: []Op{v}, ISA: []string{"AVX"},
-	})
 }

@@ -27,7 +27,8 @@ type set struct {
 // smaller number of rows, too.
 type shape struct{ rows, vectors int }
 
-// A rowRange is dots kernels for several numbers of rows, with a number of registers per row.
+// A rowRange is the dots kernels for these numbers of rows, all with the same number of
+// registers per row.
 type rowRange struct{ from, to, vectors int }
 
 var sets = []set{

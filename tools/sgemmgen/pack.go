@@ -2,6 +2,7 @@ package main
 
 import (
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 
@@ -59,27 +60,9 @@ func transposes(s set) {
 	stepTo, stepFrom, n := field(p, stripStepTo), field(p, stripStepFrom), field(p, stripCount)
 	groups, third := everyFourth(from, stepFrom, s.bytes/16)
 	Label("columns")
-	var rows [4]reg.VecVirtual
-	for r := range rows {
-		v := s.vector()
-		for g, base := range groups {
-			at := rowAfter(Mem{Base: base}, stepFrom, third, r)
-			switch {
-			case g == 0:
-				VMOVUPS(at, v.AsX())
-			case s.masks:
-				VINSERTF32X4(U8(g), at, v, v)
-			default:
-				VINSERTF128(U8(g), at, v, v)
-			}
-		}
-		rows[r] = v
-	}
-	for i, v := range fourByFour(s, rows) {
+	for _, v := range fourByFour(s, fourOfEach(s, groups, stepFrom, third)) {
 		VMOVUPS(v, to)
-		if i < len(rows) {
-			ADDQ(stepTo, to.Base)
-		}
+		ADDQ(stepTo, to.Base)
 	}
 	for _, g := range groups {
 		ADDQ(U8(16), g)
@@ -117,6 +100,36 @@ func rowAfter(base Mem, step, third reg.GPVirtual, r int) Mem {
 		base.Index, base.Scale = third, 1
 	}
 	return base
+}
+
+// fourOfEach loads four elements of each row into four registers. fourths are the addresses
+// of every fourth row, one for each lane of 16 bytes: register r has rows r, r+4 and so on.
+func fourOfEach(s set, fourths []reg.GPVirtual, step, third reg.GPVirtual) [4]reg.VecVirtual {
+	var four [4]reg.VecVirtual
+	for r := range four {
+		v := s.vector()
+		for lane, base := range fourths {
+			at := rowAfter(Mem{Base: base}, step, third, r)
+			switch {
+			case lane == 0:
+				firstLane(at, v)
+			case s.masks:
+				VINSERTF32X4(U8(lane), at, v, v)
+			default:
+				VINSERTF128(U8(lane), at, v, v)
+			}
+		}
+		four[r] = v
+	}
+	return four
+}
+
+// firstLane loads 16 bytes and sets the rest of a register to zero, with VMOVUPS. avo's
+// function of that name would claim that the rest is kept, and must have been set before.
+func firstLane(at Mem, v reg.VecVirtual) {
+	Instruction(&ir.Instruction{
+		Opcode: "VMOVUPS", Operands: []Op{at, v.AsX()}, Inputs: []Op{at}, Outputs: []Op{v}, ISA: []string{"AVX"},
+	})
 }
 
 // fourByFour transposes the four by four elements of each lane.

@@ -35,7 +35,7 @@ func (x *blocked) transposed(add bool) (columns int) {
 	d.rowA, d.rowB, d.rowC = bytes(x.a.Stride), bytes(x.b.Stride), bytes(x.c.Stride)
 	for n := len(x.kernels.dots) - 1; n > 0; n-- {
 		kernels, rows := x.kernels.dots[n], x.M
-		if n == 1 && rows >= len(kernels) {
+		if n == 1 && rows >= len(kernels) { // in two halves
 			rows = (rows + 1) / 2
 		}
 		if rows >= len(kernels) || kernels[rows] == nil || x.displaced(n) {
@@ -52,8 +52,11 @@ func (x *blocked) transposed(add bool) (columns int) {
 // displaced reports whether n times dotColumns rows of B displace each other from the L1 cache
 // before all of a line is used. Packing then takes less time.
 func (x *blocked) displaced(n int) bool {
-	far := farRows / (n * n)
-	if n == 1 && x.M > 4 {
+	far := farRows
+	switch {
+	case n == 2: // at a quarter of the distance, 32 rows need all lines of four sets
+		far = farRows / 4
+	case x.M > 4: // at half of it, 16 rows need all lines of two sets, and leave none to A
 		far = farRows / 2
 	}
 	return x.b.Stride%far == 0

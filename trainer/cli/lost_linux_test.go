@@ -57,8 +57,9 @@ func loseOne(t *testing.T, victim int, sig syscall.Signal, most time.Duration, m
 	require.Equal(t, strings.Join(survivors, ", "), lines[0][1], "%s", r.stderr)
 }
 
-// Of 8 processes, whichever is killed or suspended, the other 7 name it. The limits
-// include the end of all workers, which follows the report.
+// Of 8 processes, whichever is killed or suspended, the other 7 name it. Unless slow tests
+// are enabled, only some are. The limits include the end of all workers, which follows the
+// report.
 func TestEachOfEightIsNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

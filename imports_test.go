@@ -66,6 +66,7 @@ trainer/catalog           : nn/... trainer/... -trainer/cli
 trainer/cli               : collective/... -collective/ncclgroup cuda nn/... -nn/gpu trainer/... bench
 bench                     : ... -trainer/cli -cmd/...
 cmd/ringtrain             : trainer/cli trainer/catalog
+cmd/ringtrain/screens     : trainer/cli trainer/catalog
 scripts/gpu/emulate       : cuda/emulator
 scripts/gpu/image         : cuda/kernels cuda/emulator
 scripts/gpu/speed         : cuda nn nn/gpu nn/models nn/optim

@@ -1,4 +1,4 @@
-package main
+package screens
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/cli"
 )
 
-const root = "../.."
+const root = "../../.."
 
 // A printed command is a line of a code block in a document.
 type printed struct {

@@ -1,4 +1,4 @@
-package main
+package screens
 
 import (
 	"errors"
@@ -12,18 +12,23 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/cli"
 )
 
 // TestMain lets the test binary be the ringtrain command in scripts.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ringtrain": main})
+	testscript.Main(m, map[string]func(){"ringtrain": func() {
+		os.Exit(cli.Main(catalog.New(), os.Args[1:], os.Stdout, os.Stderr))
+	}})
 }
 
 // TestScreens compares what users see, whole screens of it, with the scripts in
 // testdata/script. Set UPDATE_SCREENS=1 to write what is seen into the scripts, and
 // read the difference.
 func TestScreens(t *testing.T) {
-	examples, err := filepath.Abs("../../examples")
+	examples, err := filepath.Abs("../../../examples")
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

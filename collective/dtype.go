@@ -116,13 +116,17 @@ func (o Op) step() fold.Op {
 }
 
 // reducible returns an error if the reduction is unknown or the vector's offset
-// in its arena is out of range.
+// in its arena is out of range. It is short enough to be inlined.
 func reducible(v *Vector, o Op) error {
-	switch {
-	case o < Sum || o > Prod:
-		return fmt.Errorf("collective: unknown reduction %v", o)
-	case v.arena < 0 || int64(v.arena) > math.MaxUint32: // Call.Offset has 32 bits
-		return fmt.Errorf("collective: %v of %v: its offset in the arena must be 0 to %d", o, *v, uint32(math.MaxUint32))
+	if o >= Sum && o <= Prod && uint64(v.arena) <= math.MaxUint32 { // Call.Offset has 32 bits
+		return nil
 	}
-	return nil
+	return irreducible(v, o)
+}
+
+func irreducible(v *Vector, o Op) error {
+	if o < Sum || o > Prod {
+		return fmt.Errorf("collective: unknown reduction %v", o)
+	}
+	return fmt.Errorf("collective: %v of %v: its offset in the arena must be 0 to %d", o, *v, uint32(math.MaxUint32))
 }

@@ -108,23 +108,15 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if e.shown {
-		err = e.finishShown()
+	if e.shown { // its context is already watched, and it sends no messages; see Abilities.Show
+		if err = e.performShared(e.started[0]); err != nil {
+			e.blame(err)
+		}
 	} else if err = e.admit(ctx); err == nil {
 		err = e.end(e.performAll())
 	}
 	e.started, e.agrees, e.shown = e.started[:0], false, false
 	e.active.leave()
-	return err
-}
-
-// finishShown carries out the announced call, even if the engine was closed or aborted
-// meanwhile; see Abilities.Show. Its context is already watched, and it sends no messages.
-func (e *HostEngine) finishShown() error {
-	err := e.performShared(e.started[0])
-	if err != nil {
-		e.blame(err)
-	}
 	return err
 }
 

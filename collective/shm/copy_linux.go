@@ -6,16 +6,16 @@ package shm
 // start-up time. Stores past the caches take longer, but not if the other ranks
 // are far; see distance.
 func (d *reduction) copyForPeers(to, from []byte, far bool) {
-	n := min(len(to), len(from))
-	if n < d.copyLeast {
+	if len(from) < d.copyLeast {
 		copy(to, from)
-		return
+	} else {
+		d.copyLarge(to, from, far)
 	}
-	d.copyLarge(to, from, n, far)
 }
 
-// copyLarge is copyForPeers from copyLeast on. A function of its own keeps small calls short.
-func (d *reduction) copyLarge(to, from []byte, n int, far bool) {
+// copyLarge is copyForPeers from copyLeast on.
+func (d *reduction) copyLarge(to, from []byte, far bool) {
+	n := min(len(to), len(from))
 	switch {
 	case n >= d.streamLeast && far:
 		moveStream(&to[0], &from[0], n)

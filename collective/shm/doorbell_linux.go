@@ -90,9 +90,12 @@ func (w *waiter) raise(f flag, value uint64) {
 // wakeSleepers wakes the ranks that may be asleep although the flag that they
 // wait for has been raised.
 func (w *waiter) wakeSleepers() {
-	if !w.wakeDue {
-		return
+	if w.wakeDue {
+		w.wakeAsleep()
 	}
+}
+
+func (w *waiter) wakeAsleep() {
 	w.wakeDue = false
 	publish.Fence()
 	w.wakePeers()

@@ -1,6 +1,8 @@
 package shm
 
 import (
+	"sync/atomic"
+
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/calibration"
 	arithmetic "github.com/ringtrain/ringtrain/collective/fold"
@@ -198,8 +200,10 @@ func (r *run) matchCalls(call uint64) error {
 			continue
 		}
 		s := &t.slots[peer][r.parity]
-		if err := t.wait(s.shown, call, peer, aCall); err != nil {
-			return err
+		if atomic.LoadUint64(s.shown) < call { // the last rank to call need not call wait
+			if err := t.wait(s.shown, call, peer, aCall); err != nil {
+				return err
+			}
 		}
 		if *s.digest == t.digest {
 			continue

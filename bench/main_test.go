@@ -16,6 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
@@ -29,19 +30,7 @@ func TestMain(m *testing.M) {
 	if p, err := crew.ThisProcess(); err == nil && p.IsWorker() {
 		os.Exit(runWorker(p, os.Args[1:]))
 	}
-	// Jobs leave listings and flight records in a directory of the tests.
-	dir, err := os.MkdirTemp("", "ringtrain-test-")
-	for _, name := range []string{"TMPDIR", "XDG_RUNTIME_DIR"} {
-		err = errors.Join(err, os.Setenv(name, dir))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	goleak.VerifyTestMain(collectivetest.InOwnDirectories(m))
 }
 
 // runWorker plays the part that the first argument names, and returns the exit code.

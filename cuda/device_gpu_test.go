@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -25,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	if err := Available(); err != nil && os.Getenv("RINGTRAIN_REQUIRE_GPU") == "" {
 		var env []string
-		env, noEmulator = emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
+		env, noEmulator = emulator.BuildShared(context.Background())
 		for _, setting := range env {
 			name, value, _ := strings.Cut(setting, "=")
 			_ = os.Setenv(name, value) // fails only for invalid names

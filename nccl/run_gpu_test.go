@@ -5,8 +5,6 @@ package nccl
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -22,11 +20,7 @@ import (
 // emulate makes this process use the emulator.
 func emulate(t *testing.T) {
 	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	env, err := emulator.Build(t.Context(), filepath.Join(cache, "ringtrain", "emulator"))
+	env, err := emulator.BuildShared(t.Context())
 	if errors.Is(err, emulator.ErrNoCompiler) {
 		t.Skip(err)
 	}

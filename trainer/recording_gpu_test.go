@@ -30,7 +30,7 @@ import (
 
 // emulate makes this process use four emulated devices, once.
 var emulate = sync.OnceValue(func() error {
-	env, err := emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
+	env, err := emulator.BuildShared(context.Background())
 	if err != nil {
 		return err
 	}

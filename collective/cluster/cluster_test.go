@@ -28,18 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envWorker) != "" {
 		os.Exit(worker())
 	}
-	dir, err := os.MkdirTemp("", "ringtrain-test-")
-	if err == nil {
-		err = os.Setenv("XDG_CACHE_HOME", dir) // tests do not fill the user's cache
-	}
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	goleak.VerifyTestMain(collectivetest.InOwnDirectories(m))
 }
 
 func deadline(t testing.TB) context.Context {

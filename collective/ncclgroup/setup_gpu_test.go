@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -48,13 +47,9 @@ func TestMain(m *testing.M) {
 
 // emulate makes this process and its children use the emulator.
 func emulate() error {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	env, err := emulator.Build(ctx, filepath.Join(cache, "ringtrain", "emulator"))
+	env, err := emulator.BuildShared(ctx)
 	if err != nil {
 		return err
 	}

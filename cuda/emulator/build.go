@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -51,6 +52,16 @@ var libraries = []library{
 
 // flags are the compiler's. Libraries with unique symbols could not be unloaded.
 var flags = []string{"-std=c++17", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-gnu-unique", "-Wall"}
+
+// userCache is the user's cache directory when the process began. TestMain may give the tests
+// another one.
+var userCache, _ = os.UserCacheDir()
+
+// BuildShared is Build in a directory that the tests of all packages share: one in the user's
+// cache, or else in that of temporary files.
+func BuildShared(ctx context.Context) ([]string, error) {
+	return Build(ctx, filepath.Join(cmp.Or(userCache, os.TempDir()), "ringtrain", "emulator"))
+}
 
 // Build compiles the emulator and returns the environment variables, as NAME=value, that make a
 // program use it. The libraries are in a directory below dir that is named for their contents,

@@ -39,7 +39,7 @@ var workplace = sync.OnceValues(func() (machine, error) {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
 		return ownGPU(source)
 	}
-	env, err := emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
+	env, err := emulator.BuildShared(context.Background())
 	if err != nil {
 		return machine{}, err
 	}

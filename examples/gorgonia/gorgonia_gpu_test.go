@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,13 +19,9 @@ import (
 // from those of the CPU by rounding only.
 func TestGPU(t *testing.T) {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			cache = os.TempDir()
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
-		env, err := emulator.Build(ctx, filepath.Join(cache, "ringtrain", "emulator"))
+		env, err := emulator.BuildShared(ctx)
 		if errors.Is(err, emulator.ErrNoCompiler) {
 			t.Skip(err)
 		}

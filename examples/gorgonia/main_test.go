@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/nn/graph"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(collectivetest.InOwnDirectories(m).Run())
 }
 
 // run runs the example as a process and returns its output, its errors and its exit code.

@@ -5,7 +5,6 @@ package gpu_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/ringtrain/ringtrain/cuda/emulator"
@@ -13,7 +12,7 @@ import (
 
 // standIn builds the emulator, which needs g++, and makes this process use it.
 func standIn() error {
-	env, err := emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
+	env, err := emulator.BuildShared(context.Background())
 	if err != nil {
 		return err
 	}

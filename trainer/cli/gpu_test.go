@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,13 +27,9 @@ var standIn = sync.OnceValues(func() ([]string, error) {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
 		return nil, nil
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	return emulator.Build(ctx, filepath.Join(cache, "ringtrain", "emulator"))
+	return emulator.BuildShared(ctx)
 })
 
 // onGPUs is command with GPUs. It builds the emulator first, so that this does not

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/cli"
 	"github.com/ringtrain/ringtrain/trainer/data"
@@ -27,20 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Exit(cli.Main(catalog.New(), os.Args[1:], os.Stdout, os.Stderr))
 	}
-	// Jobs of the tests leave flight records and listings in a directory of their own,
-	// not in the user's.
-	dir, err := os.MkdirTemp("", "ringtrain-test-")
-	if err != nil {
-		panic(err)
-	}
-	for _, name := range []string{"TMPDIR", "XDG_RUNTIME_DIR"} {
-		if err := os.Setenv(name, dir); err != nil {
-			panic(err)
-		}
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(collectivetest.InOwnDirectories(m).Run())
 }
 
 // smallDir is a directory with a small set of digits, generated once.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 // TestMain also runs the processes that tests start, which are this program again.
@@ -15,28 +17,10 @@ func TestMain(m *testing.M) {
 	case os.Getenv(envSpec) != "":
 		os.Exit(runSpec())
 	default:
-		os.Exit(runTests(m))
+		os.Exit(collectivetest.InOwnDirectories(m).Run())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-// runTests runs the tests with directories of their own for what jobs leave outside their
-// output directories: flight records, and the list of running jobs.
-func runTests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "ringtrain-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	for _, name := range []string{"TMPDIR", "XDG_RUNTIME_DIR"} {
-		if err := os.Setenv(name, dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	return m.Run()
 }

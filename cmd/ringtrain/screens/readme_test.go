@@ -109,7 +109,7 @@ var tours = []string{"README.md", "docs/train.md", "docs/machines.md", "docs/ben
 func TestReadme(t *testing.T) {
 	collectivetest.Slow(t)
 	binary := filepath.Join(t.TempDir(), "ringtrain")
-	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", binary, "..").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, file := range tours {
 		t.Run(filepath.Base(file), func(t *testing.T) {

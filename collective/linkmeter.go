@@ -124,6 +124,7 @@ func (m *linkMeter) half(b []byte, from, to int) *Operation {
 func (m *linkMeter) calls() ([]schedule.Sample, error) {
 	s := schedule.NewCallSearch(&m.e.situation)
 	m.largest = s.Largest()
+	m.allocate(0) // before the first call, whose repetitions depend on what it takes
 	elapsed := m.elapsed()
 	for {
 		if err := m.most(elapsed); err != nil {

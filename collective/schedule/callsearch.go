@@ -7,7 +7,8 @@ import (
 
 // Bounds of the calls that a CallSearch times, in bytes.
 const (
-	firstCall = 4 << 10
+	tiny      = 4       // the first call, which costs latency only; after it come
+	firstCall = 4 << 10 // and more
 	coarse    = 1 << 20 // up to here, sizes grow by growth; then they double
 	mostCall  = 32 << 20
 	hostCalls = 64 << 20 // of all ranks of a host together
@@ -22,7 +23,7 @@ const (
 	largeBound = 10 * time.Millisecond  // the same from coarse on, where caches fill and a call may or may not wait for a core
 	slowRun    = 1.5                    // how much longer the first call of a size may take than expected
 	slowOnce   = 1.25                   // how much longer the only call of a size may take than expected, or it does not count
-	longRun    = 700 * time.Microsecond // a longer call is timed once more at the end
+	againBound = time.Millisecond       // calls of each size are made for this long once more, at the end
 )
 
 // How a CallSearch compares the planned method with its rivals, if there are any.
@@ -40,8 +41,8 @@ type Sample struct {
 	Method Method `json:",omitempty"` // 0, or the method that took less time than the planned one
 }
 
-// A CallSearch times the calls of a group, from small to large, and then the longer ones
-// once more. Where the planned method has rivals, it times all of them in turn. Like
+// A CallSearch times the calls of a group, from small to large, and then all sizes once more:
+// the first calls may be slow for some milliseconds, until every rank has its own core. Where the planned method has rivals, it times all of them in turn. Like
 // LinkSearch, it is a state machine without clocks, and all ranks feed theirs with the
 // same times.
 type CallSearch struct {
@@ -56,6 +57,7 @@ type CallSearch struct {
 	turn      int                 // of the sample's methods, that of the next call
 	again     bool                // sizes do not grow any more
 	left      int                 // samples to time once more, the first ones
+	repeats   int                 // calls made for that with the last of them
 }
 
 // NewCallSearch begins a search in the situation of a group.
@@ -82,7 +84,7 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 	n := len(s.samples)
 	if n == 0 {
 		s.grown, s.since = true, elapsed
-		return firstCall, 0, true
+		return tiny, 0, true
 	}
 	if !s.again {
 		last := s.samples[n-1]
@@ -104,8 +106,12 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 		}
 		s.again, s.left = true, n
 	}
-	for ; s.left > 0; s.left-- {
-		if one := s.samples[s.left-1]; one.Took > longRun && elapsed+one.Took < LinkBound {
+	for ; s.left > 0; s.left, s.repeats = s.left-1, 0 {
+		if s.repeats == 0 {
+			s.since = elapsed
+		}
+		one := s.samples[s.left-1]
+		if elapsed+one.Took < LinkBound && s.repeats < callRuns && (s.repeats == 0 || elapsed-s.since < againBound) {
 			s.turn = slices.Index(s.methods[s.left-1], one.Method)
 			return one.Bytes, one.Method, true
 		}
@@ -119,6 +125,9 @@ func (s *CallSearch) longer() time.Duration {
 	n := len(s.samples)
 	last := s.samples[n-1]
 	next := larger(last.Bytes)
+	if next == firstCall {
+		return last.Took
+	}
 	took := float64(next/last.Bytes) * float64(last.Took)
 	if n > 1 {
 		took = min(took, extrapolate(s.samples[n-2], last, next))
@@ -160,7 +169,10 @@ func (s *CallSearch) isDisturbed(i int) bool {
 }
 
 func larger(bytes int) int {
-	if bytes < coarse {
+	switch {
+	case bytes < firstCall:
+		return firstCall
+	case bytes < coarse:
 		return growth * bytes
 	}
 	return 2 * bytes
@@ -171,10 +183,10 @@ func (s *CallSearch) Measured(took time.Duration) {
 	at := len(s.samples) - 1
 	switch {
 	case s.again:
-		s.left--
-		at = s.left
+		s.repeats++
+		at = s.left - 1
 	case s.grown:
-		bytes := firstCall
+		bytes := tiny
 		if at >= 0 {
 			bytes = larger(s.samples[at].Bytes)
 		}
@@ -223,7 +235,7 @@ func (s *CallSearch) typical(times []time.Duration) time.Duration {
 // one call of the largest size. It is left out if windows seem to have grown only then.
 func (s *CallSearch) Samples() []Sample {
 	n := len(s.samples)
-	if n < 3 || s.situation.OneHost() || len(s.times[n-1][0]) > 1 {
+	if n < 4 || s.situation.OneHost() || len(s.times[n-1][0]) > 1 {
 		return s.samples
 	}
 	last := s.samples[n-1]
@@ -241,7 +253,7 @@ func extrapolate(a, b Sample, bytes int) float64 {
 }
 
 // MostSamples is the most that a CallSearch returns.
-const MostSamples = 10
+const MostSamples = 11
 
 // Limits of what a byte beyond the largest sample costs. Outside of them, one of the two
 // largest samples was disturbed, or so small that a link's queue held all of it. Bytes
@@ -258,10 +270,11 @@ const (
 
 // expect returns how long a call of the given number of bytes takes, in nanoseconds,
 // according to Calls. It interpolates between them, and extrapolates by what the last
-// bytes cost. It returns false without at least two samples, and below the smallest.
+// bytes cost. It returns false without at least two samples, below the smallest, and beyond
+// the largest if that is mostly latency.
 func (s *Situation) expect(bytes float64) (float64, bool) {
 	n := len(s.Calls)
-	if n < 2 || bytes < float64(s.Calls[0].Bytes) {
+	if n < 2 || bytes < float64(s.Calls[0].Bytes) || bytes > firstCall && s.Calls[n-1].Bytes <= firstCall {
 		return 0, false
 	}
 	i := 1

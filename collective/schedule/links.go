@@ -83,14 +83,17 @@ func (l *Links) Lasting() bool {
 
 // How a later group of the same hosts checks Links.
 const (
-	ProbeCalls = 3              // of each size, at most
-	probeSmall = 64 << 10       // bytes
-	probeLong  = LinkBound / 20 // time of another probe
-	probeRatio = 2              // of the times, one way or the other, that means other links
+	LeastProbes = 3              // calls of each size, at least, and
+	MostProbes  = 16             // at most, while
+	ProbeBound  = LinkBound / 20 // they have taken less than this; the fastest counts
+	probeSmall  = 64 << 10       // bytes
+	probeLong   = LinkBound / 20 // time of another probe
+	probeRatio  = 2              // of the times, one way or the other, that means other links
 )
 
-// Probes returns calls that show whether the links still cost what they did: a small one,
-// and a larger one if that takes little time. There are none if no calls were timed.
+// Probes returns calls that show whether the links still cost what they did: a large one, if
+// that takes little time, and then a small one, when ranks have had time to find a core each.
+// There are none if no calls were timed.
 func (l *Links) Probes() []Sample {
 	var probes []Sample
 	add := func(fits func(Sample) bool) {
@@ -101,13 +104,13 @@ func (l *Links) Probes() []Sample {
 			}
 		}
 	}
-	add(func(s Sample) bool { return s.Bytes <= probeSmall })
 	add(func(s Sample) bool { return s.Bytes > probeSmall && s.Took <= probeLong })
+	add(func(s Sample) bool { return s.Bytes <= probeSmall })
 	return probes
 }
 
-// Confirms reports whether a call that took this long on the slowest rank used the links
-// of s.
+// Confirms reports whether calls of which the fastest took this long, on the slowest rank,
+// used the links of s.
 func (s Sample) Confirms(took time.Duration) bool {
 	return took < probeRatio*s.Took && s.Took < probeRatio*took
 }

@@ -40,7 +40,7 @@ func TestLinksCheck(t *testing.T) {
 func TestProbes(t *testing.T) {
 	small, large, slow := Sample{64 << 10, 8000, 0}, Sample{4 << 20, 5_000_000, 0}, Sample{8 << 20, 5_000_001, 0}
 	l := Links{Calls: []Sample{{4 << 10, 1000, 0}, small, {1 << 20, 300_000, 0}, large, slow}}
-	require.Equal(t, []Sample{small, large}, l.Probes())
+	require.Equal(t, []Sample{large, small}, l.Probes())
 	l.Calls = []Sample{small, slow}
 	require.Equal(t, []Sample{small}, l.Probes())
 	require.Empty(t, (&Links{}).Probes())

@@ -17,13 +17,13 @@ const (
 // How often a CallSearch makes a call. The first call of a size is often slower: it
 // allocates memory, and TCP adapts its windows.
 const (
-	leastRuns  = 2                      // of one size in sequence, and
-	callRuns   = 16                     // at most, while
-	runBound   = 4 * time.Millisecond   // they have been made for less than this, or seem disturbed;
-	largeBound = 10 * time.Millisecond  // the same from coarse on, where caches fill and a call may or may not wait for a core
-	slowRun    = 1.5                    // how much longer the first call of a size may take than expected
-	slowOnce   = 1.25                   // how much longer the only call of a size may take than expected, or it does not count
-	againBound = time.Millisecond       // calls of each size are made for this long once more, at the end
+	leastRuns  = 2                     // of one size in sequence, and
+	callRuns   = 16                    // at most, while
+	runBound   = 4 * time.Millisecond  // they have been made for less than this, or seem disturbed;
+	largeBound = 10 * time.Millisecond // the same from coarse on, where caches fill and a call may or may not wait for a core
+	slowRun    = 1.5                   // how much longer the first call of a size may take than expected
+	slowOnce   = 1.25                  // how much longer the only call of a size may take than expected, or it does not count
+	againBound = time.Millisecond      // calls of each size are made for this long once more, at the end
 )
 
 // How a CallSearch compares the planned method with its rivals, if there are any.

@@ -121,7 +121,8 @@ func TestBLASNewerThanTheDriver(t *testing.T) {
 		_, err := d.NewBLAS(BLASOptions{})
 		require.ErrorIs(t, err, &Error{Call: "cublasLtCreate", Name: "CUBLAS_STATUS_NOT_INITIALIZED"})
 		require.ErrorContains(t, err, "is newer than the driver, which supports only CUDA 12.8: update the NVIDIA driver, or set RINGTRAIN_CUBLASLT_LIB to one of CUDA 12")
-		require.Equal(t, blasMismatch().Error(), inspectBLAS().Problem)
+		problem := inspectBLAS().Problem // opens the library
+		require.Equal(t, blasMismatch().Error(), problem)
 
 		t.Setenv("RINGTRAIN_EMULATOR_LT", "12.9.1")
 		blas, err := d.NewBLAS(BLASOptions{})

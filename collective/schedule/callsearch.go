@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Bounds of the calls that a CallSearch times, in bytes.
+// Sizes of the calls that a CallSearch times, in bytes.
 const (
-	tiny      = 4       // the first call, which costs latency only; after it come
-	firstCall = 4 << 10 // and more
-	coarse    = 1 << 20 // up to here, sizes grow by growth; then they double
-	mostCall  = 32 << 20
+	tinyCall  = 4        // the first, for latency
+	smallCall = 4 << 10  // the second; from here on, sizes grow by growth
+	coarse    = 1 << 20  // from here on, they double
+	mostCall  = 32 << 20 // the largest
 	hostCalls = 64 << 20 // of all ranks of a host together
 )
 
@@ -23,7 +23,7 @@ const (
 	largeBound = 10 * time.Millisecond // the same from coarse on, where caches fill and a call may or may not wait for a core
 	slowRun    = 1.5                   // how much longer the first call of a size may take than expected
 	slowOnce   = 1.25                  // how much longer the only call of a size may take than expected, or it does not count
-	againBound = time.Millisecond      // calls of each size are made for this long once more, at the end
+	againBound = time.Millisecond      // the same for tinyCall, and for each size at the end
 )
 
 // How a CallSearch compares the planned method with its rivals, if there are any.
@@ -41,10 +41,10 @@ type Sample struct {
 	Method Method `json:",omitempty"` // 0, or the method that took less time than the planned one
 }
 
-// A CallSearch times the calls of a group, from small to large, and then all sizes once more:
-// the first calls may be slow for some milliseconds, until every rank has its own core. Where the planned method has rivals, it times all of them in turn. Like
-// LinkSearch, it is a state machine without clocks, and all ranks feed theirs with the
-// same times.
+// A CallSearch times the calls of a group, from small to large, and then all sizes once
+// more: the first calls may be slow for some milliseconds, until every rank has its own
+// core. Where the planned method has rivals, it times all of them in turn. Like LinkSearch,
+// it is a state machine without clocks, and all ranks feed theirs with the same times.
 type CallSearch struct {
 	situation *Situation
 	most      int // bytes of the largest call
@@ -72,7 +72,7 @@ func NewCallSearch(situation *Situation) *CallSearch {
 		}
 		crowd = max(crowd, here)
 	}
-	return &CallSearch{situation: situation, most: max(firstCall, min(mostCall, hostCalls/crowd))}
+	return &CallSearch{situation: situation, most: max(smallCall, min(mostCall, hostCalls/crowd))}
 }
 
 // Largest returns the bytes of the largest call that Next may return.
@@ -84,7 +84,7 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 	n := len(s.samples)
 	if n == 0 {
 		s.grown, s.since = true, elapsed
-		return tiny, 0, true
+		return tinyCall, 0, true
 	}
 	if !s.again {
 		last := s.samples[n-1]
@@ -125,8 +125,8 @@ func (s *CallSearch) longer() time.Duration {
 	n := len(s.samples)
 	last := s.samples[n-1]
 	next := larger(last.Bytes)
-	if next == firstCall {
-		return last.Took
+	if next == smallCall {
+		return last.Took // latency
 	}
 	took := float64(next/last.Bytes) * float64(last.Took)
 	if n > 1 {
@@ -152,7 +152,10 @@ func (s *CallSearch) wants(i int, spent time.Duration) (more, first bool) {
 		return first || calls < mostTurns*methods && spent < turnsBound, first
 	}
 	bound := runBound
-	if s.samples[i].Bytes >= coarse {
+	switch bytes := s.samples[i].Bytes; {
+	case bytes == tinyCall:
+		bound = againBound
+	case bytes >= coarse:
 		bound = largeBound
 	}
 	return calls < callRuns && (calls < leastRuns || spent < bound || s.isDisturbed(i)), false
@@ -170,8 +173,8 @@ func (s *CallSearch) isDisturbed(i int) bool {
 
 func larger(bytes int) int {
 	switch {
-	case bytes < firstCall:
-		return firstCall
+	case bytes < smallCall:
+		return smallCall
 	case bytes < coarse:
 		return growth * bytes
 	}
@@ -186,7 +189,7 @@ func (s *CallSearch) Measured(took time.Duration) {
 		s.repeats++
 		at = s.left - 1
 	case s.grown:
-		bytes := tiny
+		bytes := tinyCall
 		if at >= 0 {
 			bytes = larger(s.samples[at].Bytes)
 		}
@@ -274,7 +277,7 @@ const (
 // the largest if that is mostly latency.
 func (s *Situation) expect(bytes float64) (float64, bool) {
 	n := len(s.Calls)
-	if n < 2 || bytes < float64(s.Calls[0].Bytes) || bytes > firstCall && s.Calls[n-1].Bytes <= firstCall {
+	if n < 2 || bytes < float64(s.Calls[0].Bytes) || bytes > smallCall && s.Calls[n-1].Bytes <= smallCall {
 		return 0, false
 	}
 	i := 1

@@ -43,7 +43,7 @@ func TestCallSearch(t *testing.T) {
 			require.Equal(t, time.Duration(sample.Bytes/4), sample.Took)
 		}
 	}
-	require.Equal(t, tiny, s.Samples()[0].Bytes)
+	require.Equal(t, tinyCall, s.Samples()[0].Bytes)
 	require.Equal(t, 2*callRuns, seen[64<<10], "all sizes once more")
 	require.Equal(t, callRuns+int(againBound/(256<<10/4)), seen[256<<10]-1, "as long as that takes little time")
 	require.Equal(t, 3, seen[16<<20])
@@ -133,9 +133,9 @@ func TestCallSearchTypicalTime(t *testing.T) {
 		s, n := NewCallSearch(&Situation{Hosts: []int{0, 0}, Shared: c.shared}), 0
 		timeVirtual(s, 0, func(bytes int) time.Duration {
 			switch {
-			case bytes > firstCall:
+			case bytes > smallCall:
 				return time.Second // ends the search
-			case bytes < firstCall:
+			case bytes < smallCall:
 				return time.Millisecond / 5
 			}
 			n++
@@ -244,7 +244,7 @@ func TestPredictFromCalls(t *testing.T) {
 	want = 4_000_000 + mostBetween*Network.PerByte*(960<<10)
 	require.InDelta(t, want, far.Predict(far.Plan(1<<18, 4, true), 1<<18, 4), 2)
 
-	few := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{tiny, 6_000, 0}, {firstCall, 7_023, 0}}}}
+	few := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{tinyCall, 6_000, 0}, {smallCall, 7_023, 0}}}}
 	require.InDelta(t, 6_000, few.Predict(few.Plan(1, 4, true), 1, 4), 2)
 	require.InDelta(t, 6_255, few.Predict(few.Plan(256, 4, true), 256, 4), 2)
 	model := Situation{Hosts: few.Hosts, Links: Links{Near: Loopback}}

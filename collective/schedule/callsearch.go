@@ -7,11 +7,11 @@ import (
 
 // Sizes of the calls that a CallSearch times, in bytes.
 const (
-	tinyCall  = 4        // the first, for latency
-	smallCall = 4 << 10  // the second; from here on, sizes grow by growth
+	smallCall = 4 << 10  // the first; from here on, sizes grow by growth
 	coarse    = 1 << 20  // from here on, they double
 	mostCall  = 32 << 20 // the largest
 	hostCalls = 64 << 20 // of all ranks of a host together
+	tinyCall  = 4        // for latency, after all others
 )
 
 // How often a CallSearch makes a call. The first call of a size is often slower: it
@@ -23,7 +23,8 @@ const (
 	largeBound = 10 * time.Millisecond // the same from coarse on, where caches fill and a call may or may not wait for a core
 	slowRun    = 1.5                   // how much longer the first call of a size may take than expected
 	slowOnce   = 1.25                  // how much longer the only call of a size may take than expected, or it does not count
-	againBound = time.Millisecond      // the same for tinyCall, and for each size at the end
+	againBound = time.Millisecond      // the same for each size at the end
+	tinyRoom   = 2 * againBound        // is left for tinyCall
 )
 
 // How a CallSearch compares the planned method with its rivals, if there are any.
@@ -84,7 +85,11 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 	n := len(s.samples)
 	if n == 0 {
 		s.grown, s.since = true, elapsed
-		return tinyCall, 0, true
+		return smallCall, 0, true
+	}
+	bound := LinkBound
+	if s.situation.OneHost() { // between hosts, the large calls need all the time
+		bound -= tinyRoom
 	}
 	if !s.again {
 		last := s.samples[n-1]
@@ -92,26 +97,31 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 			s.opening = elapsed - s.since
 		}
 		next, longer := larger(last.Bytes), s.longer()
-		grows := next <= s.most && elapsed+longer < LinkBound
+		grows := next <= s.most && elapsed+longer < bound
 		if last.Bytes >= coarse { // new pages may take more time than the call
-			grows = grows && elapsed+2*s.opening < LinkBound
+			grows = grows && elapsed+2*s.opening < bound
 		}
 		wanted, first := s.wants(n-1, elapsed-s.since)
-		if wanted && elapsed+last.Took < LinkBound && (first || !grows || elapsed+last.Took+longer < LinkBound) {
+		if wanted && elapsed+last.Took < bound && (first || !grows || elapsed+last.Took+longer < bound) {
 			return last.Bytes, s.methods[n-1][s.turn], true
 		}
 		if s.turn = 0; grows {
 			s.grown, s.since, s.opening = true, elapsed, 0
 			return next, 0, true
 		}
-		s.again, s.left = true, n
+		s.again, s.left = true, n+1
+		s.samples = append([]Sample{{Bytes: tinyCall, Took: s.samples[0].Took}}, s.samples...)
+		s.methods, s.times = append([][]Method{{0}}, s.methods...), append([][][]time.Duration{{nil}}, s.times...)
 	}
 	for ; s.left > 0; s.left, s.repeats = s.left-1, 0 {
 		if s.repeats == 0 {
 			s.since = elapsed
 		}
+		if s.left == 1 { // tinyCall
+			bound = LinkBound
+		}
 		one := s.samples[s.left-1]
-		if elapsed+one.Took < LinkBound && s.repeats < callRuns && (s.repeats == 0 || elapsed-s.since < againBound) {
+		if elapsed+one.Took < bound && s.repeats < callRuns && (s.repeats == 0 || elapsed-s.since < againBound) {
 			s.turn = slices.Index(s.methods[s.left-1], one.Method)
 			return one.Bytes, one.Method, true
 		}
@@ -125,9 +135,6 @@ func (s *CallSearch) longer() time.Duration {
 	n := len(s.samples)
 	last := s.samples[n-1]
 	next := larger(last.Bytes)
-	if next == smallCall {
-		return last.Took // latency
-	}
 	took := float64(next/last.Bytes) * float64(last.Took)
 	if n > 1 {
 		took = min(took, extrapolate(s.samples[n-2], last, next))
@@ -152,10 +159,7 @@ func (s *CallSearch) wants(i int, spent time.Duration) (more, first bool) {
 		return first || calls < mostTurns*methods && spent < turnsBound, first
 	}
 	bound := runBound
-	switch bytes := s.samples[i].Bytes; {
-	case bytes == tinyCall:
-		bound = againBound
-	case bytes >= coarse:
+	if s.samples[i].Bytes >= coarse {
 		bound = largeBound
 	}
 	return calls < callRuns && (calls < leastRuns || spent < bound || s.isDisturbed(i)), false
@@ -172,10 +176,7 @@ func (s *CallSearch) isDisturbed(i int) bool {
 }
 
 func larger(bytes int) int {
-	switch {
-	case bytes < smallCall:
-		return smallCall
-	case bytes < coarse:
+	if bytes < coarse {
 		return growth * bytes
 	}
 	return 2 * bytes
@@ -189,7 +190,7 @@ func (s *CallSearch) Measured(took time.Duration) {
 		s.repeats++
 		at = s.left - 1
 	case s.grown:
-		bytes := tinyCall
+		bytes := smallCall
 		if at >= 0 {
 			bytes = larger(s.samples[at].Bytes)
 		}
@@ -234,18 +235,23 @@ func (s *CallSearch) typical(times []time.Duration) time.Duration {
 	return times[(len(times)-1)/4]
 }
 
-// Samples returns a typical time of each size. Between hosts, there may have been time for only
-// one call of the largest size. It is left out if windows seem to have grown only then.
+// Samples returns a typical time of each size. There may have been no time for tinyCall, and
+// between hosts only for one call of the largest size. That is left out if windows seem to have
+// grown only then.
 func (s *CallSearch) Samples() []Sample {
-	n := len(s.samples)
-	if n < 4 || s.situation.OneHost() || len(s.times[n-1][0]) > 1 {
-		return s.samples
+	samples, times := s.samples, s.times
+	if len(times[0][0]) == 0 {
+		samples, times = samples[1:], times[1:]
 	}
-	last := s.samples[n-1]
-	if float64(last.Took) > slowOnce*extrapolate(s.samples[n-3], s.samples[n-2], last.Bytes) {
-		return s.samples[:n-1]
+	n := len(samples)
+	if n < 3 || samples[n-3].Bytes < smallCall || s.situation.OneHost() || len(times[n-1][0]) > 1 {
+		return samples
 	}
-	return s.samples
+	last := samples[n-1]
+	if float64(last.Took) > slowOnce*extrapolate(samples[n-3], samples[n-2], last.Bytes) {
+		return samples[:n-1]
+	}
+	return samples
 }
 
 // extrapolate returns how long a call of more bytes takes, in nanoseconds, if a byte costs as

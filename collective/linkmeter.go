@@ -124,7 +124,7 @@ func (m *linkMeter) half(b []byte, from, to int) *Operation {
 func (m *linkMeter) calls() ([]schedule.Sample, error) {
 	s := schedule.NewCallSearch(&m.e.situation)
 	m.largest = s.Largest()
-	m.allocate(0) // before the first call, whose repetitions depend on what it takes
+	m.allocate(0) // not during the first call, whose time decides how often it is repeated
 	elapsed := m.elapsed()
 	for {
 		if err := m.most(elapsed); err != nil {
@@ -154,8 +154,8 @@ func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
 	return true, nil
 }
 
-// fastest returns the time of the fastest of a few calls. The first ones are slow: memory is new,
-// and ranks may share a core.
+// fastest returns the shortest time of several calls. The first ones are slow, because memory is
+// new and ranks may share a core.
 func (m *linkMeter) fastest(bytes int) (least time.Duration, err error) {
 	spent := time.Duration(0)
 	for i := 0; i < schedule.LeastProbes || i < schedule.MostProbes && spent < schedule.ProbeBound; i++ {

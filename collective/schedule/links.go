@@ -109,8 +109,8 @@ func (l *Links) Probes() []Sample {
 	return probes
 }
 
-// Confirms reports whether calls of which the fastest took this long, on the slowest rank,
-// used the links of s.
+// Confirms reports whether calls still take about as long as s says. took is the fastest of
+// several calls of that size, each timed on its slowest rank.
 func (s Sample) Confirms(took time.Duration) bool {
 	return took < probeRatio*s.Took && s.Took < probeRatio*took
 }

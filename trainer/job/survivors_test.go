@@ -113,7 +113,7 @@ func TestWorkersKilled(t *testing.T) {
 				collectivetest.Slow(t)
 			}
 			s := surviving(t, strategy)
-			s.Steps *= 4 // the training must not end before both losses are known, on a busy machine either
+			s.Steps *= 4 // the training must not end before both losses are known, even on a busy machine
 			h, err := killWorkers(t, s, atStep(5), 3, 1)
 			survived(t, s, h, err, 3, 1)
 		})

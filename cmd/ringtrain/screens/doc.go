@@ -1,4 +1,4 @@
 // Package screens tests the ringtrain command as its users see it. The tests are not in
-// package main, because with the profile there, go test would compile all packages for
-// them once more.
+// package main: because of the profile there, go test would compile every package a third
+// time.
 package screens

@@ -13,11 +13,12 @@ import (
 // the table should not grow.
 const importTable = `
 .                         :
-collective                : collective/schedule collective/fold collective/publish
+collective                : collective/schedule collective/fold collective/publish collective/ticks
 collective/schedule       :
 collective/fold           :
 collective/calibration    : collective/schedule
 collective/publish        :
+collective/ticks          :
 collective/sendqueue      :
 collective/secret         :
 collective/tcp            : collective collective/publish collective/secret collective/sendqueue

@@ -194,7 +194,7 @@ func (g *caller) busy(c *Call) error {
 // finish ends a call. It waits for the operations that were started, unless
 // starting one failed with err. o is the last of them.
 func (g *caller) finish(limited context.Context, o *Operation, err error) error {
-	began := time.Since(origin) // read the clock after Start, which can already show the call to other ranks
+	began := g.flight.clock.Now() // read the clock after Start, which can already show the call to other ranks
 	g.flight.begin(o, began)
 	if err == nil {
 		err = g.engine.Wait(limited)
@@ -202,15 +202,11 @@ func (g *caller) finish(limited context.Context, o *Operation, err error) error 
 	if err != nil {
 		c := o.Call
 		c.Method = 0 // the engine's choice, not part of the caller's call
-		err = g.fail(&c, o.Seq, time.Since(origin)-began, err)
+		err = g.fail(&c, o.Seq, g.flight.passed(began), err)
 	}
 	g.flight.end(err, g.opts.Observer != nil)
 	if g.opts.Observer != nil {
-		l := g.flight.current
-		g.opts.Observer.Called(l.call, l.seq, l.step, l.took, err)
-		if g.recorder != nil {
-			g.flight.report(g.recorder)
-		}
+		g.flight.report(g.opts.Observer, g.recorder, err)
 	}
 	return err
 }

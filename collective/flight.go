@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective/publish"
+	"github.com/ringtrain/ringtrain/collective/ticks"
 )
 
 // FlightCalls is the number of calls that a flight record holds.
@@ -95,6 +96,7 @@ type flight struct {
 	entries  []flightEntry
 	next     int          // index into entries; used by the writer
 	phase    publish.Word // 2n+1 while call n is in progress, 2n+2 when it is over
+	clock    *ticks.Clock
 	reported FlightCall
 
 	mu      sync.Mutex  // held by a reader
@@ -106,8 +108,8 @@ type flight struct {
 type flightEntry struct {
 	call      Call
 	seq, step uint64
-	began     time.Duration // after origin
-	took      time.Duration
+	began     ticks.Ticks
+	ended     ticks.Ticks // 0 if not noted
 	err       error
 	spans     []span // by rank
 	noted     bool   // some spans are not 0; used by the writer
@@ -118,7 +120,7 @@ type flightEntry struct {
 const quickBytes = 16 << 10
 
 func newFlight(size int) *flight {
-	f := &flight{entries: make([]flightEntry, FlightCalls+1)}
+	f := &flight{entries: make([]flightEntry, FlightCalls+1), clock: ticks.New(origin)}
 	spans := make([]span, len(f.entries)*size)
 	for i := range f.entries {
 		f.entries[i].spans = spans[i*size : (i+1)*size : (i+1)*size]
@@ -130,7 +132,7 @@ func newFlight(size int) *flight {
 func (f *flight) entry(n uint64) *flightEntry { return &f.entries[n%uint64(len(f.entries))] }
 
 // begin records that a call is in progress, until end.
-func (f *flight) begin(o *Operation, began time.Duration) {
+func (f *flight) begin(o *Operation, began ticks.Ticks) {
 	f.enter(&o.Header, began)
 	f.spans, f.noted = f.current.spans, false
 	f.phase.Publish(f.phase.Load() + 1)
@@ -139,19 +141,19 @@ func (f *flight) begin(o *Operation, began time.Duration) {
 // beginNext records a wait in Messages.Next, until endNext. It notes no waits for single
 // ranks: all are awaited, and another goroutine may be sending.
 func (f *flight) beginNext(h *Header) {
-	f.enter(h, time.Since(origin))
+	f.enter(h, f.clock.Now())
 	f.phase.Publish(f.phase.Load() + 1)
 }
 
 // endNext records that the wait is over.
 func (f *flight) endNext(err error) {
 	l := f.current
-	l.took, l.err, l.noted = time.Since(origin)-l.began, err, false
+	l.ended, l.err, l.noted = f.clock.Now(), err, false
 	f.phase.Publish(f.phase.Load() + 1)
 }
 
 // enter fills in the next entry, which becomes the current one.
-func (f *flight) enter(h *Header, began time.Duration) {
+func (f *flight) enter(h *Header, began ticks.Ticks) {
 	if f.reading.Load() {
 		f.mu.Lock()
 		//lint:ignore SA2001 holding the lock means copying, so getting it means that the copy is done
@@ -190,18 +192,28 @@ func (f *flight) end(err error, exactly bool) {
 		f.nothing()
 		f.since.Store(0)
 	}
-	l.took, l.err, l.noted = 0, err, f.noted
+	l.ended, l.err, l.noted = 0, err, f.noted
 	if exactly || f.noted || err != nil || l.call.Count*uint64(l.call.DType.Size()) >= quickBytes {
-		l.took = time.Since(origin) - l.began
+		l.ended = f.clock.Now()
 	}
 	f.spans = nil
 	f.phase.Publish(f.phase.Load() + 1)
 }
 
-// report passes the finished call to an observer.
-func (f *flight) report(o FlightObserver) {
-	f.reported = f.current.copy(true, 0, f.reported.Waits[:0])
-	o.Recorded(&f.reported)
+// report passes the finished call, which returned err, to an observer.
+func (f *flight) report(o Observer, recorder FlightObserver, err error) {
+	l, now := f.current, f.clock.Read()
+	o.Called(l.call, l.seq, l.step, now.At(l.ended)-now.At(l.began), err)
+	if recorder != nil {
+		f.reported = l.copy(true, &now, f.reported.Waits[:0])
+		recorder.Recorded(&f.reported)
+	}
+}
+
+// passed returns how long ago a moment was.
+func (f *flight) passed(t ticks.Ticks) time.Duration {
+	now := f.clock.Read()
+	return now.Now() - now.At(t)
 }
 
 // copy returns the calls, oldest first, the wait in progress, and the time of
@@ -211,30 +223,36 @@ func (f *flight) copy() (calls []FlightCall, w *Waiting, at time.Time) {
 	defer f.mu.Unlock()
 	f.reading.Store(true)
 	defer f.reading.Store(false)
-	phase, now := f.phase.Load(), time.Since(origin)
+	phase, now := f.phase.Load(), f.clock.Read()
+	at = origin.Add(now.Now())
 	begun, running := (phase+1)/2, phase%2 == 1
 	for n := begun - min(begun, FlightCalls); n < begun; n++ {
-		calls = append(calls, f.entry(n).copy(n+1 < begun || !running, now, nil))
+		calls = append(calls, f.entry(n).copy(n+1 < begun || !running, &now, nil))
 	}
 	if !running {
-		return calls, nil, origin.Add(now)
+		return calls, nil, at
 	}
 	if rank, cause := f.expecting(); rank >= 0 {
 		w = &Waiting{Rank: rank, Cause: cause}
 		if since := f.since.Load(); since != 0 {
-			w.For = max(now-time.Duration(since), 0)
+			w.For = max(now.Now()-time.Duration(since), 0)
 		}
 	}
-	return calls, w, origin.Add(now)
+	return calls, w, at
 }
 
 // copy returns the exported form of the entry. It appends the waits to those
 // given.
-func (l *flightEntry) copy(done bool, now time.Duration, waits []Wait) FlightCall {
-	c := FlightCall{Call: l.call, Seq: l.seq, Step: l.step, Began: origin.Add(l.began), Done: done, Took: now - l.began, Waits: waits}
+func (l *flightEntry) copy(done bool, now *ticks.Reading, waits []Wait) FlightCall {
+	began, ended := now.At(l.began), now.Now()
+	c := FlightCall{Call: l.call, Seq: l.seq, Step: l.step, Began: origin.Add(began), Done: done, Waits: waits}
 	if done {
-		c.Took, c.Err = l.took, l.err
+		c.Err, ended = l.err, began
+		if l.ended != 0 {
+			ended = now.At(l.ended)
+		}
 	}
+	c.Took = ended - began
 	for r := range l.spans {
 		if late, slow := l.spans[r].late.Load(), l.spans[r].slow.Load(); late|slow != 0 {
 			c.Waits = append(c.Waits, Wait{r, time.Duration(late), time.Duration(slow)})

@@ -2,7 +2,6 @@ package collective
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -16,7 +15,7 @@ func BenchmarkFlight(b *testing.B) {
 			b.ReportAllocs()
 			for i := range b.N {
 				o.Seq = uint64(i)
-				f.begin(o, time.Duration(i))
+				f.begin(o, f.clock.Now())
 				for range waits {
 					began := f.Begin(1, LateToCall)
 					f.End(1, LateToCall, began)
@@ -36,7 +35,7 @@ func TestWaitsOutsideOfACall(t *testing.T) {
 		f.End(1, SlowToMove, began)
 	}
 	note()
-	f.begin(&Operation{Header: Header{Call: Call{Kind: KindBarrier}, Seq: 1}}, time.Since(origin))
+	f.begin(&Operation{Header: Header{Call: Call{Kind: KindBarrier}, Seq: 1}}, f.clock.Now())
 	f.end(nil, false)
 	note()
 	calls, waiting, _ := f.copy()

@@ -17,15 +17,16 @@ func (c *copier) allToAll(o *Operation) error {
 		}
 		// At least one message each way, so that neighbours compare calls.
 		sends, gets := max(1, messages(sum(give), per)), max(1, messages(sum(get), per))
+		giving, getting := cursor{left: give}, cursor{left: get}
 		for k := range max(sends, gets) {
 			if k < sends {
 				m := c.out.slot()
 				m.to, m.h = to, *h
-				m.parts = give.appendRange(m.parts[:0], k*per, (k+1)*per)
+				m.parts = giving.next(m.parts[:0], per)
 				c.submit(m, k)
 			}
 			if k < gets {
-				c.in = get.appendRange(c.in[:0], k*per, (k+1)*per)
+				c.in = getting.next(c.in[:0], per)
 				if err := c.receiveParts(want, from, k, c.in); err != nil {
 					return err
 				}

@@ -12,25 +12,38 @@ func scatter(vectors []Vector) scattered {
 	return s
 }
 
-// appendRange appends the memory of bytes lo to hi to list. hi may be beyond the end.
-func (s scattered) appendRange(list [][]byte, lo, hi int) [][]byte {
-	for _, b := range s {
-		if from, to := max(lo, 0), min(hi, len(b)); from < to {
-			list = append(list, b[from:to])
+// A cursor goes through scattered memory once, so that a long list of short pieces is not
+// searched for every message.
+type cursor struct {
+	left scattered
+	done int // bytes of left[0]
+}
+
+// next appends the next n bytes to list, or all that are left.
+func (c *cursor) next(list [][]byte, n int) [][]byte {
+	for n > 0 && len(c.left) > 0 {
+		b := c.left[0][c.done:]
+		if len(b) > n {
+			c.done += n
+			return append(list, b[:n])
 		}
-		lo, hi = lo-len(b), hi-len(b)
+		if len(b) > 0 {
+			list = append(list, b)
+		}
+		n -= len(b)
+		c.left, c.done = c.left[1:], 0
 	}
 	return list
 }
 
 // copyScattered copies src to dst, which is as long.
 func copyScattered(dst, src scattered) {
-	at := 0 // bytes of dst that are done
+	var parts [][]byte
+	to := cursor{left: dst}
 	for _, from := range src {
-		parts := dst.appendRange(nil, at, at+len(from))
-		at += len(from)
-		for _, to := range parts {
-			from = from[copy(to, from):]
+		parts = to.next(parts[:0], len(from))
+		for _, part := range parts {
+			from = from[copy(part, from):]
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -94,6 +95,9 @@ func (m *memory) check(t *testing.T, dtype collective.DType, op collective.Op, o
 	m.calls++
 }
 
+// valuesOf is the key of a sequence: the values of rounded operands.
+type valuesOf format
+
 // halves returns operands of 16-bit floats by rank, and the result of reducing them
 // at an offset in their arena.
 func halves(size, n, offset int, dtype collective.DType, op collective.Op) (operands [][]uint16, want []uint16) {
@@ -104,11 +108,9 @@ func halves(size, n, offset int, dtype collective.DType, op collective.Op) (oper
 	values := make([][]float32, size)
 	operands, want = make([][]uint16, size), make([]uint16, n)
 	for r := range size {
-		values[r], operands[r] = Operands[float32](r, n), make([]uint16, n)
-		for i, x := range values[r] {
-			operands[r][i] = f.round(x)
-			values[r][i] = f.value(operands[r][i])
-		}
+		rounded := first(sequence{f, r}, n, func(i int) uint16 { return f.round(operand[float32](r, i)) })
+		values[r] = first(sequence{valuesOf(f), r}, n, func(i int) float32 { return f.value(rounded[i]) })
+		operands[r] = slices.Clone(rounded)
 	}
 	for i, x := range reducedOf(values, offset, op) {
 		want[i] = f.round(x)

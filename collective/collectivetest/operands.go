@@ -3,6 +3,8 @@ package collectivetest
 import (
 	"math"
 	"math/big"
+	"slices"
+	"sync"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -14,10 +16,48 @@ const blockLen = 4096
 // Operands returns n values that differ by rank and index: fractions for
 // floating-point types, so that the bits of a sum depend on its order, and the whole
 // range for integers.
-func Operands[T collective.Element](rank, n int) []T {
-	s := make([]T, n)
-	for i := range s {
-		s[i] = operand[T](rank, i)
+func Operands[T collective.Element](rank, n int) []T { return slices.Clone(operands[T](rank, n)) }
+
+// operands is Operands for callers that do not change the result.
+func operands[T collective.Element](rank, n int) []T {
+	return first(sequence{collective.TypeOf[T](), rank}, n, func(i int) T { return operand[T](rank, i) })
+}
+
+// A sequence is what every test takes the first elements of.
+type sequence struct {
+	of   any
+	rank int
+}
+
+// mostKept is how many elements of a sequence are kept. Longer tests are few.
+const mostKept = 1 << 17
+
+var kept = struct {
+	sync.Mutex
+	of map[sequence]any
+}{of: map[sequence]any{}}
+
+// first returns the first n elements of a sequence, not to be changed. It computes each
+// once: most of the time of a suite was spent on computing them for every rank of every
+// test.
+func first[T any](s sequence, n int, element func(i int) T) []T {
+	if n > mostKept {
+		return grow(nil, n, element)
+	}
+	kept.Lock()
+	defer kept.Unlock()
+	all, _ := kept.of[s].([]T)
+	if len(all) < n {
+		all = grow(all, n, element)
+		kept.of[s] = all
+	}
+	return all[:n:n]
+}
+
+func grow[T any](s []T, n int, element func(i int) T) []T {
+	s = slices.Grow(s, n-len(s))
+	for i := len(s); i < n; i++ {
+		s = append(s, element(i))
 	}
 	return s
 }
@@ -53,7 +93,7 @@ func mix(x uint64) uint64 {
 func Reduced[T collective.Element](size, n, offset int, op collective.Op) []T {
 	all := make([][]T, size)
 	for r := range all {
-		all[r] = Operands[T](r, n)
+		all[r] = operands[T](r, n)
 	}
 	return reducedOf(all, offset, op)
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // A Column says how the cells of a column of a Table become numbers. A column of text is
@@ -41,88 +40,96 @@ func (c *Column) Width() int {
 // a column of numbers if every value in them that is not missing is a number. Sums are
 // taken in float64 in the order of rows, so all machines get the same bits.
 func (t *Table) Fit(column int, rows []int32) (Column, error) {
-	c := Column{Name: t.Columns[column], Deviation: 1}
-	if !t.Numeric(column, rows) {
-		c.Deviation = 0
+	c := Column{Name: t.Columns[column]}
+	all, numeric, err := t.numbers(column, rows)
+	switch {
+	case err != nil:
+		return c, err
+	case !numeric:
 		c.Categories = t.Texts(column, rows)
 		if n := len(c.Categories); n > mostCategories {
 			return c, t.Errorf(int(rows[0]), column, "the column has %d different texts, more than %d; remove it, or make its values numbers with a decimal point", n, mostCategories)
 		}
 		return c, nil
 	}
-	n := t.known(column, rows)
-	if c.Indicator = n < len(rows); n == 0 {
-		return c, nil
-	}
-	mean, deviation, _, err := t.moments(column, rows)
-	if deviation == 0 {
-		deviation = 1
-	}
-	c.Mean, c.Deviation = mean, deviation
-	return c, err
-}
-
-// known returns how many of these rows have a value in a column.
-func (t *Table) known(column int, rows []int32) int {
-	n := 0
-	for _, r := range rows {
-		if !absent(t.Cells[r][column]) {
-			n++
+	c.Indicator = len(all) < len(rows)
+	if len(all) > 0 {
+		if c.Mean, c.Deviation, _, err = t.moments(column, rows, all); err != nil {
+			return c, err
 		}
 	}
-	return n
+	if c.Deviation == 0 {
+		c.Deviation = 1
+	}
+	return c, nil
 }
 
-// moments returns the mean and the deviation of the numbers in a column, which has at
-// least one in these rows. equal means that all are the mean. The sums cannot tell: the
-// mean of ten times 0.1 is less than 0.1, and squares of small differences are 0.
-func (t *Table) moments(column int, rows []int32) (mean, deviation float64, equal bool, err error) {
-	sum, squares, n := 0., 0., float64(t.known(column, rows))
-	least, most := math.Inf(1), math.Inf(-1)
-	err = t.each(column, rows, func(v float64) { sum, least, most = sum+v, min(least, v), max(most, v) })
-	if err != nil || least == most {
-		return least, 0, true, err
+// numbers returns the numbers in a column in these rows, without missing values. numeric is
+// false if a value is no number. It returns an error if all are numbers, but not all finite.
+func (t *Table) numbers(column int, rows []int32) (all []float64, numeric bool, err error) {
+	all = make([]float64, 0, len(rows))
+	for _, r := range rows {
+		cell := t.Cells[r][column]
+		if absent(cell) {
+			continue
+		}
+		v, ok := number(cell)
+		if !ok {
+			return nil, false, nil
+		}
+		if all = append(all, v); err == nil {
+			err = t.finite(v, int(r), column)
+		}
+	}
+	return all, true, err
+}
+
+// moments returns the mean and the deviation of all the numbers in a column, at least one,
+// in these rows. equal means that all are the mean. The sums cannot tell: the mean of ten
+// times 0.1 is less than 0.1, and squares of small differences are 0.
+func (t *Table) moments(column int, rows []int32, all []float64) (mean, deviation float64, equal bool, err error) {
+	if least, most := slices.Min(all), slices.Max(all); least == most {
+		return least, 0, true, nil
+	}
+	sum, squares, n := 0., 0., float64(len(all))
+	for _, v := range all {
+		sum += v
 	}
 	mean = sum / n
-	_ = t.each(column, rows, func(v float64) { squares += mul(v-mean, v-mean) }) // has just succeeded
+	for _, v := range all {
+		squares += mul(v-mean, v-mean)
+	}
 	if deviation = math.Sqrt(squares / n); math.IsInf(deviation, 0) || math.IsNaN(deviation) {
 		return 0, 0, false, t.Errorf(int(rows[0]), column, "the numbers of the column are too large to compute their deviation; scale them down")
 	}
 	return mean, deviation, false, nil
 }
 
-// each calls do with each number of a column of numbers.
-func (t *Table) each(column int, rows []int32, do func(v float64)) error {
-	for _, r := range rows {
-		if absent(t.Cells[r][column]) {
-			continue
-		}
-		v, err := t.number(int(r), column)
-		if err != nil {
-			return err
-		}
-		do(v)
-	}
-	return nil
-}
-
 // number returns the number in a cell.
 func (t *Table) number(row, column int) (float64, error) {
 	cell := t.Cells[row][column]
 	v, ok := number(cell)
-	switch {
-	case !ok:
+	if !ok {
 		return 0, t.Errorf(row, column, "%.60q is not a number, as the column has in the training data", cell)
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return 0, t.Errorf(row, column, "%.60s is not a finite number; leave the cell empty if the value is missing", cell)
 	}
-	return v, nil
+	return v, t.finite(v, row, column)
+}
+
+// finite returns an error if v, the number in a cell, is infinite or NaN.
+func (t *Table) finite(v float64, row, column int) error {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return t.Errorf(row, column, "%.60s is not a finite number; leave the cell empty if the value is missing", t.Cells[row][column])
+	}
+	return nil
 }
 
 // number returns the number that a cell contains. It may be infinite or NaN.
 func number(cell string) (v float64, ok bool) {
-	if strings.ContainsAny(cell, "xXpP_") { // hexadecimal and grouped digits of Go
-		return 0, false
+	for i := range len(cell) {
+		switch cell[i] {
+		case 'x', 'X', 'p', 'P', '_': // hexadecimal and grouped digits of Go
+			return 0, false
+		}
 	}
 	v, err := strconv.ParseFloat(cell, 64)
 	return v, err == nil || math.IsInf(v, 0)
@@ -190,18 +197,25 @@ func Width(columns []Column) int {
 // Encode returns rows of a table as numbers, [len(rows), Width(columns)] row-major. The
 // table must have all these columns.
 func (t *Table) Encode(columns []Column, rows []int32) ([]float32, error) {
-	width := Width(columns)
-	x := make([]float32, len(rows)*width)
-	lo := 0
+	from := make([]int, len(columns)) // where each is in the table
+	next := 0
 	for i := range columns {
-		c, from := &columns[i], t.Index(columns[i].Name)
-		for k, r := range rows {
-			at := k*width + lo
-			if err := c.encode(x[at:at+c.Width()], t, int(r), from); err != nil {
+		if next == len(t.Columns) || t.Columns[next] != columns[i].Name { // usually they are in the same order
+			next = t.Index(columns[i].Name)
+		}
+		from[i] = next
+		next++
+	}
+	x := make([]float32, len(rows)*Width(columns))
+	at := 0
+	for _, r := range rows { // by rows, because the cells of a row lie together in memory
+		for i := range columns {
+			width := columns[i].Width()
+			if err := columns[i].encode(x[at:at+width], t, int(r), from[i]); err != nil {
 				return nil, err
 			}
+			at += width
 		}
-		lo += c.Width()
 	}
 	return x, nil
 }

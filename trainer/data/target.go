@@ -24,10 +24,10 @@ func (t *Table) Classes(column int) ([]string, error) {
 		return nil, t.Errorf(0, column, "all rows have the class %.60q; a classification needs at least two", all[0])
 	case len(all) > mostCategories:
 		return nil, t.Errorf(0, column, "the column has %d different values, more than the limit of %d classes", len(all), mostCategories)
-	case t.Numeric(column, rows):
-		if err := t.each(column, rows, func(float64) {}); err != nil { // NaN has no order
-			return nil, err
-		}
+	}
+	if _, numeric, err := t.numbers(column, rows); err != nil {
+		return nil, err // NaN has no order
+	} else if numeric {
 		slices.SortStableFunc(all, func(a, b string) int {
 			x, _ := number(a)
 			y, _ := number(b)
@@ -46,12 +46,13 @@ func (t *Table) noTarget(row, column int) error {
 // are to train on. It returns an error if a value is missing or no number, or if all are
 // equal or differ too little.
 func (t *Table) Moments(column int, rows []int32) (mean, deviation float64, err error) {
-	for _, r := range rows {
-		if _, err := t.Value(int(r), column); err != nil {
+	all := make([]float64, len(rows))
+	for i, r := range rows {
+		if all[i], err = t.Value(int(r), column); err != nil {
 			return 0, 0, err
 		}
 	}
-	mean, deviation, equal, err := t.moments(column, rows)
+	mean, deviation, equal, err := t.moments(column, rows, all)
 	switch {
 	case err != nil:
 		return 0, 0, err
@@ -69,10 +70,11 @@ func (t *Table) Value(row, column int) (float64, error) {
 	if absent(cell) {
 		return 0, t.noTarget(row, column)
 	}
-	if _, ok := number(cell); !ok {
+	v, ok := number(cell)
+	if !ok {
 		return 0, t.Errorf(row, column, "%.60q is not a number, which a regression predicts", cell)
 	}
-	return t.number(row, column)
+	return v, t.finite(v, row, column)
 }
 
 // CheckColumns returns an error for columns that Fit cannot have returned, for reading

@@ -33,7 +33,7 @@ func TestDigitsAreGeneratedOnce(t *testing.T) {
 	require.Equal(t, 20_000, s.Train.Rows)
 	require.Equal(t, 4_000, s.Test.Rows)
 	require.Equal(t, digitsSum, s.Sum())
-	path := filepath.Join(dir, DigitsName, "train-images-idx3-ubyte.gz")
+	path := filepath.Join(dir, DigitsName, "train-images-idx3-ubyte")
 	before, err := os.Stat(path)
 	require.NoError(t, err)
 
@@ -107,9 +107,9 @@ func TestProcessesGenerateOnce(t *testing.T) {
 func TestDamagedCacheIsRegenerated(t *testing.T) {
 	draw, sum := small()
 	for name, damage := range map[string]func(dir string) error{
-		"missing file":        func(dir string) error { return os.Remove(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz")) },
-		"truncated file":      func(dir string) error { return os.Truncate(filepath.Join(dir, "train-images-idx3-ubyte.gz"), 1000) },
-		"other content":       func(dir string) error { return WriteMNIST(dir, tiny(3, 2, 2), tiny(2, 2, 2)) },
+		"missing file":        func(dir string) error { return os.Remove(filepath.Join(dir, "t10k-labels-idx1-ubyte")) },
+		"truncated file":      func(dir string) error { return os.Truncate(filepath.Join(dir, "train-images-idx3-ubyte"), 1000) },
+		"other content":       func(dir string) error { return writeMNIST(dir, "", tiny(3, 2, 2), tiny(2, 2, 2)) },
 		"file in the way":     func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
 		"leftover directory":  func(dir string) error { return os.MkdirAll(dir+".tmp-123/x", 0o755) },
 		"leftover but no set": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.MkdirAll(dir+".tmp-123/x", 0o755)) },

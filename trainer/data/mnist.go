@@ -80,7 +80,10 @@ func Check(dir string) (Info, error) {
 
 // WriteMNIST writes a set as the four compressed IDX files that OpenMNIST reads, each atomically.
 // It creates the directory if needed. Images must have one channel.
-func WriteMNIST(dir string, train, test *Images) error {
+func WriteMNIST(dir string, train, test *Images) error { return writeMNIST(dir, ".gz", train, test) }
+
+// writeMNIST is WriteMNIST for files with a suffix, ".gz" or none.
+func writeMNIST(dir, suffix string, train, test *Images) error {
 	if n := max(train.Channels, test.Channels); n > 1 {
 		return fmt.Errorf("data: images in the files of MNIST must have 1 channel, not %d", n)
 	}
@@ -92,11 +95,11 @@ func WriteMNIST(dir string, train, test *Images) error {
 		m              *Images
 	}{{trainImages, trainLabels, train}, {testImages, testLabels, test}} {
 		x := &IDX{Dims: []int{part.m.Rows, part.m.Height, part.m.Width}, Data: part.m.Pixels}
-		if err := WriteIDX(filepath.Join(dir, part.images+"-idx3-ubyte.gz"), x); err != nil {
+		if err := WriteIDX(filepath.Join(dir, part.images+"-idx3-ubyte"+suffix), x); err != nil {
 			return err
 		}
 		x = &IDX{Dims: []int{part.m.Rows}, Data: part.m.Labels}
-		if err := WriteIDX(filepath.Join(dir, part.labels+"-idx1-ubyte.gz"), x); err != nil {
+		if err := WriteIDX(filepath.Join(dir, part.labels+"-idx1-ubyte"+suffix), x); err != nil {
 			return err
 		}
 	}

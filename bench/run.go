@@ -15,7 +15,7 @@ import (
 const (
 	adaptTime = 250 * time.Millisecond
 	adaptMin  = 5         // with either
-	adaptMax  = 2000      // with adaptTime
+	adaptMax  = 20_000    // with adaptTime
 	mostEver  = 1_000_000 // with Time; their times take 8 MB per rank
 )
 
@@ -33,7 +33,7 @@ type Spec struct {
 
 	// Time is the minimum duration of the iterations of each size and placement, if
 	// Iterations is 0. There are at most a million. 0 means as many iterations as fit in
-	// a quarter of a second, from 5 to 2000.
+	// a quarter of a second, from 5 to 20,000.
 	Time time.Duration
 
 	// Garbage is how many pieces of 64 KB a goroutine of each rank allocates and drops

@@ -104,10 +104,10 @@ func TestAdapt(t *testing.T) {
 		{"a quarter of a second", .01, 0, 25},
 		{"rounded up", .02, 0, 13},
 		{"at least five", 10, 0, 5},
-		{"at most 2000", 1e-6, 0, 2000},
-		{"shorter than the clock's resolution", 0, 0, 2000},
+		{"at most 20,000", 1e-6, 0, 20_000},
+		{"shorter than the clock's resolution", 0, 0, 20_000},
 		{"a time of the user", .01, 2 * time.Second, 200},
-		{"more than 2000 with a time", 1e-4, time.Second, 10_000},
+		{"more than 20,000 with a time", 1e-5, time.Second, 100_000},
 		{"at least five with a time", 10, time.Second, 5},
 		{"at most a million with a time", 0, time.Hour, 1_000_000},
 	} {

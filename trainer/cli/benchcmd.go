@@ -122,7 +122,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	under(cmd, measureFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.Ranks, "ranks", 2, "start `N` ranks on this machine")
 		addSweep(flags, &f.begin, &f.end, &f.factor, "64M")
-		flags.IntVarP(&f.iterations, "iters", "n", 0, "time `N` iterations of each size (default as many as fit in 0.25 s, at least 5)")
+		flags.IntVarP(&f.iterations, "iters", "n", 0, "time `N` iterations of each size (default as many as fit in 0.25 s, from 5 to 20000)")
 		flags.IntVarP(&f.warmup, "warmup_iters", "w", 1, "run `N` iterations first that do not count")
 		flags.StringVarP(&f.dtype, "datatype", "d", "float", "element `TYPE`: float, double, half, bfloat16, int32, int64 or uint8")
 		flags.StringVarP(&f.reduction, "op", "o", "sum", "reduction `OP`: sum, prod, min, max or avg")

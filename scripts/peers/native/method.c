@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* The same numbers as in bench/run.go and bench/oracle.go. */
-enum { adapt_min = 5, adapt_max = 2000, warmup = 2, period = 8191 };
+enum { adapt_min = 5, adapt_max = 20000, warmup = 2, period = 8191 };
 static const double adapt_seconds = .25;
 
 void fail(const char *format, ...) {

@@ -65,7 +65,7 @@ func insist(want int, in []int, b *Builder) error {
 	return nil
 }
 
-// usedLayer is the error for a second Init of a layer with parameters.
+// usedLayer is the error for a second Init of a layer that keeps something of the first.
 func usedLayer(b *Builder) error {
 	return b.errorf("the layer already belongs to a model; make a new layer for each place")
 }

@@ -19,6 +19,9 @@ type AvgPool2D struct {
 
 // Init declares no parameters.
 func (l *AvgPool2D) Init(in, out []int, b *Builder) ([]int, error) {
+	if l.window.Size != 0 {
+		return nil, usedLayer(b)
+	}
 	size := l.Size
 	if size == 0 && len(in) >= 2 {
 		size = in[len(in)-1]

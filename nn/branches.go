@@ -17,6 +17,9 @@ func (l *branches) declare(in, want []int, b *Builder) (made [][]int, err error)
 	for i, layer := range l.layers {
 		scope := b.element(i)
 		scope.mixed = true
+		if layer == nil {
+			return nil, scope.errorf("the layer is nil")
+		}
 		if made[i], err = layer.Init(in, want, scope); err != nil {
 			return nil, err
 		}

@@ -100,6 +100,9 @@ func (b *Builder) Param(name string, shape []int, init Initializer) *Param {
 			break
 		}
 	}
+	if init == nil {
+		l.errs = append(l.errs, fmt.Errorf("nn: parameter %s has no Initializer; pass one, such as Zeros", p.Name))
+	}
 	l.names[p.Name] = true
 	l.size = (l.size + paramAlign - 1) / paramAlign * paramAlign
 	p.Offset = l.size

@@ -52,10 +52,13 @@ type part struct{ at, width int }
 
 // Init declares no parameters.
 func (l *Columns) Init(in, out []int, b *Builder) ([]int, error) {
+	if l.parts != nil {
+		return nil, usedLayer(b)
+	}
 	if len(l.Columns) == 0 {
 		return nil, b.errorf("Columns is empty; list at least one")
 	}
-	l.total, l.parts = product(in), nil
+	l.total = product(in)
 	width := 0
 	for _, number := range l.Columns {
 		at, span, err := b.column(number, in)

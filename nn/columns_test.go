@@ -75,6 +75,19 @@ func TestColumnGradients(t *testing.T) {
 	}
 }
 
+// A residual whose layer begins with the model's own input has no gradient to add, although
+// a layer before it has parameters.
+func TestResidualOfColumns(t *testing.T) {
+	column := 1
+	b := cpu.New(cpu.Options{})
+	defer func() { require.NoError(t, b.Close()) }()
+	all := nn.Chain(&nn.Columns{Columns: []int{0, 1, 2}}, &nn.Gelu{Out: 6})
+	l := nn.Chain(nn.Concatenate(&nn.Embed{Out: 2, Column: &column}, nn.Residual(all)), &nn.Softmax{InitW: nn.GlorotUniform})
+	m, err := nn.BuildClassifier(b, l, []int{6}, 3, columnBuilder())
+	require.NoError(t, err)
+	nntest.CheckModelGradients(t, m, &nn.Pass{Backend: b, Train: true}, nn.Batch{X: columnRows(), Labels: nn.HostInts([]int32{0, 2, 1, 1})})
+}
+
 func TestColumnMistakes(t *testing.T) {
 	number := func(n int) *int { return &n }
 	for want, l := range map[string]nn.Layer{

@@ -88,6 +88,8 @@ func TestCombinatorErrors(t *testing.T) {
 		"embed to":            {&nn.Embed{Rows: 4, Out: 2}, []int{5}, []int{5, 3}, "rows of shape [5 2], but the model needs [5 3]"},
 		"late embed":          {nn.Chain(&nn.Dropout{}, nn.Concatenate(&nn.Embed{Rows: 4, Out: 2})), []int{5}, nil, "layers.1.layers.0: Embed follows another layer"},
 		"embed twice":         {nn.Add(embed, embed), []int{5}, nil, "already belongs"},
+		"nothing in a chain":  {nn.Chain(&nn.Rectify{}, nil), []int{3}, nil, "layers.1: the layer is nil"},
+		"nothing in a sum":    {nn.Add(&nn.Rectify{}, nil), []int{3}, nil, "layers.1: the layer is nil"},
 		"pieces":              {&nn.Maxout{Out: 4, Pieces: -1}, []int{5}, nil, "Pieces must be at least 0, not -1"},
 		"batch norm of rows":  {&nn.BatchNorm2D{}, []int{5}, nil, "shape [5], but must be images"},
 		"momentum":            {&nn.BatchNorm2D{Momentum: 2}, []int{1, 5, 5}, nil, "Momentum must be from 0 to 1, not 2"},
@@ -110,6 +112,24 @@ func TestCombinatorErrors(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 			require.ErrorAs(t, err, new(*nn.LayerError))
 		})
+	}
+}
+
+// A layer that keeps something of its Init serves one place, also without parameters: the
+// second place would change the shapes or the random numbers of the first.
+func TestLayersServeOnePlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		layer nn.Layer
+		in    []int
+	}{
+		"dropout": {&nn.Dropout{Rate: .5}, []int{4}}, "max pool": {&nn.MaxPool2D{Size: 1}, []int{1, 4, 4}}, "average pool": {&nn.AvgPool2D{Size: 1}, []int{1, 4, 4}},
+		"images": {&nn.Images{}, []int{4}}, "each position": {nn.EachPosition(&nn.Rectify{}), []int{3, 2}},
+	} {
+		b := nn.NewBuilder(1)
+		out, err := c.layer.Init(c.in, nil, b)
+		require.NoError(t, err, name)
+		_, err = c.layer.Init(out, nil, b)
+		require.ErrorContains(t, err, "already belongs to a model", name)
 	}
 }
 

@@ -13,6 +13,9 @@ type Dropout struct {
 
 // Init declares no parameters and returns in.
 func (l *Dropout) Init(in, out []int, b *Builder) ([]int, error) {
+	if l.width != 0 {
+		return nil, usedLayer(b)
+	}
 	if out != nil && !sameShape(in, out) {
 		return nil, b.errorf("dropout keeps the shape %v, but the model needs %v", in, out)
 	}

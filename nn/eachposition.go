@@ -18,6 +18,9 @@ func EachPosition(layer Layer) Layer { return &eachPosition{layer: layer} }
 
 // Init splits the first dimension off and puts it back.
 func (l *eachPosition) Init(in, out []int, b *Builder) ([]int, error) {
+	if l.positions != 0 {
+		return nil, usedLayer(b)
+	}
 	if len(in) < 2 || in[0] < 1 {
 		return nil, b.errorf("rows of input have shape %v, but EachPosition needs positions and at least one more dimension", in)
 	}

@@ -14,6 +14,9 @@ type ExpandWindow struct {
 
 // Init declares no parameters.
 func (l *ExpandWindow) Init(in, out []int, b *Builder) ([]int, error) {
+	if l.width != 0 {
+		return nil, usedLayer(b)
+	}
 	if err := b.tokens("ExpandWindow", in); err != nil {
 		return nil, err
 	}

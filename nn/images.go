@@ -19,6 +19,9 @@ type Images struct {
 
 // Init declares no parameters.
 func (l *Images) Init(in, out []int, b *Builder) ([]int, error) {
+	if l.shape != nil {
+		return nil, usedLayer(b)
+	}
 	shape := []int{orOne(l.Channels), l.Height, l.Width}
 	n := product(in)
 	if l.Height == 0 && l.Width == 0 && shape[0] > 0 {

@@ -85,13 +85,13 @@ func Normal(deviation float32) Initializer {
 // ±√(6/(shape[0]+shape[1])), the sum of inputs and outputs for W (nO, nI) (Glorot and
 // Bengio, AISTATS 2010). For a shape with one dimension it uses shape[0] twice.
 func GlorotUniform(values []float32, shape []int, d *Draws) {
-	symmetric(math.Sqrt(6/float64(shape[0]+second(shape))), values, d)
+	symmetric(math.Sqrt(6/float64(first(shape)+second(shape))), values, d)
 }
 
 // GlorotNormal is Thinc's glorot_normal_init, with standard deviation
 // √(2/(shape[0]+shape[1])).
 func GlorotNormal(values []float32, shape []int, d *Draws) {
-	Normal(float32(math.Sqrt(2/float64(shape[0]+second(shape)))))(values, shape, d)
+	Normal(float32(math.Sqrt(2/float64(first(shape)+second(shape)))))(values, shape, d)
 }
 
 // HeUniform is Thinc's he_uniform_init: numbers uniform in ±√(6/shape[1]) (He et al.,
@@ -119,7 +119,7 @@ func LecunNormal(values []float32, shape []int, d *Draws) {
 // numbers uniform in ±1/√n. n is the number of inputs of one output, the product of all
 // dimensions but the first.
 func FanInUniform(values []float32, shape []int, d *Draws) {
-	symmetric(1/math.Sqrt(float64(product(shape[1:]))), values, d)
+	symmetric(1/math.Sqrt(float64(product(shape[min(1, len(shape)):]))), values, d)
 }
 
 // symmetric sets values to numbers uniform in ±a.
@@ -127,8 +127,21 @@ func symmetric(a float64, values []float32, d *Draws) {
 	Uniform(-float32(a), float32(a))(values, nil, d)
 }
 
+// first returns the first dimension of a shape, 1 for a scalar.
+func first(shape []int) int {
+	if len(shape) == 0 {
+		return 1
+	}
+	return shape[0]
+}
+
 // second returns the second dimension of a shape, or the first if there is only one.
-func second(shape []int) int { return shape[min(1, len(shape)-1)] }
+func second(shape []int) int {
+	if len(shape) < 2 {
+		return first(shape)
+	}
+	return shape[1]
+}
 
 // forShape returns an Initializer that always sees this shape: the range of a bias
 // depends on the shape of its layer's weights.

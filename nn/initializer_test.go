@@ -52,6 +52,21 @@ func TestInitializers(t *testing.T) {
 	}
 }
 
+// A parameter may be a single number.
+func TestInitializersOfAScalar(t *testing.T) {
+	for _, init := range []nn.Initializer{nn.GlorotUniform, nn.GlorotNormal, nn.HeUniform, nn.HeNormal, nn.LecunUniform, nn.LecunNormal, nn.FanInUniform} {
+		b := nn.NewBuilder(1)
+		b.Param("s", nil, init)
+		p, err := b.Build(cpu.New(cpu.Options{}))
+		require.NoError(t, err)
+		require.Len(t, p.List[0].Values.Float32s(), 1)
+	}
+	b := nn.NewBuilder(1)
+	b.Param("s", nil, nil)
+	_, err := b.Build(cpu.New(cpu.Options{}))
+	require.EqualError(t, err, "nn: parameter s has no Initializer; pass one, such as Zeros")
+}
+
 // The initializer of a bias is given the shape of the layer's weights.
 func TestBiasKnowsItsFanIn(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -19,6 +19,9 @@ type MaxPool2D struct {
 
 // Init declares no parameters.
 func (l *MaxPool2D) Init(in, out []int, b *Builder) ([]int, error) {
+	if l.window.Size != 0 {
+		return nil, usedLayer(b)
+	}
 	stride := l.Stride
 	if stride == 0 {
 		stride = max(1, l.Size)

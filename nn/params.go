@@ -1,5 +1,7 @@
 package nn
 
+import "sync"
+
 // A Param is one named parameter. Values and Grads are its parts of the arenas.
 type Param struct {
 	Name          string // a path, such as "layers.0.W"
@@ -25,6 +27,9 @@ type Param struct {
 type Params struct {
 	List          []*Param // in order of declaration, which is forward order
 	Values, Grads Buffer
+
+	indexed sync.Once
+	index   map[string]*Param // of List, for Lookup
 }
 
 // Count returns the number of trained elements: without gaps and running statistics.
@@ -58,12 +63,14 @@ func (p *Params) Untouch() {
 	}
 }
 
-// Lookup returns the parameter with the given name, or nil.
+// Lookup returns the parameter with the given name, or nil. List must not change after the
+// first call.
 func (p *Params) Lookup(name string) *Param {
-	for _, q := range p.List {
-		if q.Name == name {
-			return q
+	p.indexed.Do(func() {
+		p.index = make(map[string]*Param, len(p.List))
+		for _, q := range p.List {
+			p.index[q.Name] = q
 		}
-	}
-	return nil
+	})
+	return p.index[name]
 }

@@ -38,6 +38,9 @@ func (l *residual) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 		direct := p.Backend.Temp(dy.Data.Len()) // the layer may overwrite dy
 		duplicate(p.Backend, direct, dy.Data)
 		dx := back(dy)
+		if dx.empty() { // the layer begins with the model's own input, whose gradient nothing needs
+			return Tensor{Shape: x.Shape, Data: direct, Lengths: x.Lengths}
+		}
 		p.Backend.Add(direct, dx.Data, direct)
 		if !dx.Data.sameStart(dy.Data) { // dy is the caller's to release
 			p.release(dx.Data)

@@ -92,8 +92,19 @@ func TestTrainHoldsNoGroup(t *testing.T) {
 // A group that cannot be had ends Train before anything else.
 func TestTrainWithoutAGroup(t *testing.T) {
 	why := errors.New("no majority")
-	_, err := trainer.Train(t.Context(), trainer.Config{Groups: noGroup{why}, Task: trainer.NewTask[nn.Batch](nil, nil, nil)})
+	be := cpu.New(cpu.Options{})
+	c := trainer.Config{Groups: noGroup{why}, Backend: be, Strategy: trainer.NewAllReduce(be, optim.DefaultSGD(.1)), Task: trainer.NewTask[nn.Batch](nil, nil, nil)}
+	_, err := trainer.Train(t.Context(), c)
 	require.ErrorIs(t, err, why)
+	for want, drop := range map[string]func(*trainer.Config){
+		"Config.Task is nil": func(c *trainer.Config) { c.Task = nil }, "Config.Groups is nil": func(c *trainer.Config) { c.Groups = nil },
+		"Config.Backend is nil": func(c *trainer.Config) { c.Backend = nil }, "Config.Strategy is nil": func(c *trainer.Config) { c.Strategy = nil },
+	} {
+		less := c
+		drop(&less)
+		_, err := trainer.Train(t.Context(), less)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 type noGroup struct{ err error }

@@ -210,11 +210,18 @@ func (t *ResidentTask[B]) LearnAt(p *nn.Pass, pace nn.Pace, rows int) (loss nn.B
 	return t.Model.Learn(p, t.rows.Gather(pace, rows))
 }
 
-// checkTask returns an error for a task that cannot be trained.
-func (c Config) checkTask() error {
+// checkParts returns an error for a Config that lacks a part, or whose task cannot be
+// trained.
+func (c Config) checkParts() error {
 	switch {
 	case c.Task == nil:
 		return errors.New("trainer: nothing to train: Config.Task is nil")
+	case c.Groups == nil:
+		return errors.New("trainer: no ranks to train with: Config.Groups is nil")
+	case c.Backend == nil:
+		return errors.New("trainer: nothing to compute with: Config.Backend is nil")
+	case c.Strategy == nil:
+		return errors.New("trainer: Config.Strategy is nil: AllReduce is one")
 	case c.Task.Micro() < 1:
 		return errors.New("trainer: no rows to train on: Config.Task has no micro-batches")
 	}

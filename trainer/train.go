@@ -173,7 +173,7 @@ func Unanimous(err error) bool {
 // error, such as a bad batch, is of this rank alone. The caller then passes it to
 // Group.Abort, so that the other ranks do not wait.
 func Train(ctx context.Context, c Config) (Result, error) {
-	if err := c.checkTask(); err != nil {
+	if err := c.checkParts(); err != nil {
 		return Result{}, err
 	}
 	if err := c.checkTarget(); err != nil {

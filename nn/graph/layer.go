@@ -45,6 +45,9 @@ var _ nn.Layer = (*Layer)(nil)
 // Init implements nn.Layer. It builds the graph, and runs it once with zeros, to find what
 // gorgonia cannot build, differentiate or run. The error names the node.
 func (l *Layer) Init(in, out []int, b *nn.Builder) ([]int, error) {
+	if l.programs != nil {
+		return nil, l.errorf("the layer already belongs to a model; make a new layer for each place")
+	}
 	l.path, l.in, l.carries, l.programs = b.Path(), slices.Clone(in), b.NeedsInputGradient(), map[int]*program{}
 	b.OnHost()
 	first, err := l.blueprint(2)

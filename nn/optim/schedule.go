@@ -57,15 +57,16 @@ func WarmupLinear(rate float64, warmup, total int) Schedule {
 }
 
 // SlantedTriangular rises to top over the first cut·steps steps, then falls to top/ratio
-// over the remaining steps (Howard and Ruder, 2018). Thinc's defaults are cut .1 and
-// ratio 32. t is the offset of the first step, usually 0. cut·steps must be at least 1.
+// over the remaining steps, where it stays (Howard and Ruder, 2018). Thinc's defaults are
+// cut .1 and ratio 32; its rates go on falling and become negative. t is the offset of the
+// first step, usually 0. cut·steps counts as at least 1.
 func SlantedTriangular(top float64, steps int, cut, ratio, t float64) Schedule {
-	peak := math.Trunc(float64(steps) * cut)
+	peak := max(1, math.Trunc(float64(steps)*cut))
 	return func(step int) float64 {
 		at := t + float64(step) + 1
 		p := at / peak
 		if at >= peak {
-			p = 1 - (at-peak)/float64(peak*(1/cut-1))
+			p = max(0, 1-(at-peak)/float64(peak*(1/cut-1)))
 		}
 		return top * (1 + float64(p*(ratio-1))) * (1 / ratio)
 	}

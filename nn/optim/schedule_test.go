@@ -26,6 +26,8 @@ func TestSchedules(t *testing.T) {
 		{"no warmup", WarmupLinear(1, 0, 2), []float64{1, .5, 0}},
 		{"only warmup", WarmupLinear(1, 2, 2), []float64{0, .5, 0}},
 		{"slanted", SlantedTriangular(.1, 20, .1, 10, 0), []float64{.055, .1, .095, .09}},
+		{"slanted, after the end", SlantedTriangular(.1, 4, .5, 10, 0), []float64{.055, .1, .055, .01, .01, .01}},
+		{"slanted, all at once", SlantedTriangular(.1, 4, .1, 10, 0), []float64{.1, .09, .08}},
 		{"cyclic", CyclicTriangular(1, 3, 2), []float64{2, 3, 2, 1, 2, 3, 2, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func (c *copier) allGather(o *Operation) error {
 	copy(piece(c.rank), src.bytes())
 	plan := schedule.PlanGather(c.size, dst.n/c.size, width, c.situation.OneHost())
 	if plan.Method == schedule.Collected && counts != nil { // a tree needs pieces of one length
-		plan.Method = schedule.OneShot
+		plan.Method = schedule.Bruck
 	}
 	h.Call.Method = uint8(plan.Method)
 	want := c.expecting(h)

@@ -54,7 +54,7 @@ func (a *AllToAllW) Start(ctx context.Context) *Work {
 	return a.group.queue(ctx, &c, func() error { return a.carryOut(ctx, &c) })
 }
 
-func (a *AllToAllW) call() Call { return Call{Kind: KindAllToAll, DType: a.dtype} }
+func (a *AllToAllW) call() Call { return Call{Kind: KindAllToAll, DType: a.dtype, Root: pairCounts} }
 
 func (a *AllToAllW) carryOut(ctx context.Context, c *Call) error {
 	g := a.group

@@ -37,11 +37,11 @@ func (w *Work) Wait(ctx context.Context) error {
 // A backlog runs a group's asynchronous calls in the order in which they were
 // made, in one goroutine. The first asynchronous call starts it.
 type backlog struct {
-	used  atomic.Bool // an asynchronous call was made
-	mu    sync.Mutex
-	queue chan *Work // nil until the first
-	done  sync.WaitGroup
-	ended bool
+	pending atomic.Int64 // calls that are queued or in progress
+	mu      sync.Mutex
+	queue   chan *Work // nil until the first
+	done    sync.WaitGroup
+	ended   bool
 }
 
 // AllReduceAsync is AllReduce in the background. The vector belongs to the
@@ -121,13 +121,14 @@ func (b *backlog) add(ctx context.Context, w *Work, begin bool) error {
 			return nil
 		}
 		b.queue = make(chan *Work, maxQueued)
-		b.used.Store(true)
 		b.done.Go(b.work)
 	}
+	b.pending.Add(1)
 	select {
 	case b.queue <- w:
 		return nil
 	case <-ctx.Done():
+		b.pending.Add(-1)
 		return context.Cause(ctx)
 	}
 }
@@ -135,6 +136,7 @@ func (b *backlog) add(ctx context.Context, w *Work, begin bool) error {
 func (b *backlog) work() {
 	for w := range b.queue {
 		w.err = w.run()
+		b.pending.Add(-1) // before done, so that a caller that has waited need not queue up
 		close(w.done)
 	}
 }

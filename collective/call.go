@@ -73,10 +73,14 @@ type Call struct {
 	DType  DType
 	Op     Op     // reductions only
 	Method uint8  // the schedule.Method that the plan chose
-	Root   uint32 // the root; the sender of a Send; the tag of a Message; a digest of the counts of a V operation
+	Root   uint32 // the root; the sender of a Send; the tag of a Message; a digest of the counts of a V operation; pairCounts
 	Offset uint32 // the vector's offset in its arena; the receiver of a Send
 	Count  uint64 // elements that one rank contributes; in V operations, that all ranks contribute
 }
+
+// pairCounts is the Root of an AllToAllV or AllToAllW. The Count of its messages is what
+// one rank sends to another.
+const pairCounts = 1
 
 // String prints the call as a user would write it, e.g. "AllReduce(float32[10],
 // sum)".

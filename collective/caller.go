@@ -111,7 +111,7 @@ func (g *caller) usable(k Kind, dst, src *Vector) error {
 
 // turn waits until all earlier asynchronous calls are over.
 func (g *caller) turn(ctx context.Context, c *Call) error {
-	if !g.backlog.used.Load() {
+	if g.backlog.pending.Load() == 0 {
 		return nil
 	}
 	return g.queueUp(ctx, c)

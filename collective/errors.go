@@ -112,6 +112,9 @@ func (e *MismatchError) Error() string {
 	case m.Seq == t.Seq && m.Call.Method != t.Call.Method && m.Call.sameArguments(&t.Call):
 		return fmt.Sprintf("rank %d called %v #%d by %s, rank %d by %s: use the same Options.Order, engine and kind of memory on all ranks",
 			e.Peer, t.Call, t.Seq, t.Call.method(), e.Self, m.Call.method())
+	case m.Seq == t.Seq && m.Call.Kind == KindAllToAll && t.Call.Kind == KindAllToAll && m.Call.Root == pairCounts && t.Call.Root == pairCounts && m.Call.DType == t.Call.DType && m.Call.Count != t.Call.Count:
+		return fmt.Sprintf("rank %d sends %d elements to rank %d in AllToAll #%d, but rank %d expects %d: what one rank sends must be what the other receives",
+			e.Peer, t.Call.Count, e.Self, m.Seq, e.Self, m.Call.Count)
 	case m.Seq == t.Seq && m.Call == t.Call:
 		return fmt.Sprintf("rank %d sent part %d (%d bytes) of %v #%d where rank %d expected part %d (%d bytes)",
 			e.Peer, t.Part, t.Len, t.Call, t.Seq, e.Self, m.Part, m.Len)

@@ -110,7 +110,8 @@ func (g *Group) AllToAll(ctx context.Context, dst, src Vector) error {
 
 // AllToAllV is AllToAll with pieces of different lengths, one after another:
 // sends[r] elements go to rank r, and recvs[r] come from it. What rank a sends
-// to rank b must equal what b receives from a; otherwise both get an error.
+// to rank b must equal what b receives from a; otherwise b gets an error, and a gets it here
+// or, if it has already finished, in its next call.
 func (g *Group) AllToAllV(ctx context.Context, dst, src Vector, sends, recvs []int) error {
 	for _, counts := range [][]int{sends, recvs} {
 		if err := g.counted(KindAllToAll, counts); err != nil {
@@ -127,7 +128,7 @@ func (g *Group) AllToAllV(ctx context.Context, dst, src Vector, sends, recvs []i
 		return fmt.Errorf("collective: AllToAllV: rank %d sends itself %d elements and receives %d: sends[%d] and recvs[%d] must be equal", own, sends[own], recvs[own], own, own)
 	}
 	counts := append(append(make([]int, 0, 2*g.Size()), sends...), recvs...)
-	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype}, &dst, &src, counts)
+	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype, Root: pairCounts}, &dst, &src, counts)
 }
 
 // Send sends v to a rank, which calls Recv with as many elements. It returns

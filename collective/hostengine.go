@@ -168,6 +168,7 @@ func (e *HostEngine) performAll() error {
 // end ends the calls, which returned err.
 func (e *HostEngine) end(err error) error {
 	e.waits.nothing()
+	e.forget()
 	if err != nil {
 		e.blame(err)
 	}

@@ -57,6 +57,13 @@ type localMessage struct {
 	parts [][]byte
 }
 
+// wait waits until the receiver has copied the message, and forgets its memory.
+func (p *pairChannel) wait() error {
+	err := <-p.copied
+	p.m = localMessage{}
+	return err
+}
+
 type local struct {
 	hub  *localHub
 	rank int
@@ -78,7 +85,7 @@ func (l *local) Send(ctx context.Context, to int, h *Header, parts [][]byte) err
 	pair.m = localMessage{h, parts}
 	select {
 	case pair.offer <- &pair.m:
-		return <-pair.copied
+		return pair.wait()
 	default:
 	}
 	if err := l.await(sending, to, h); err != nil {
@@ -88,7 +95,7 @@ func (l *local) Send(ctx context.Context, to int, h *Header, parts [][]byte) err
 	case pair.offer <- &pair.m:
 		// The receiver is copying now, which never blocks. Waiting for it, whatever
 		// else happens, keeps the caller from changing parts.
-		return <-pair.copied
+		return pair.wait()
 	case <-l.hub.broken:
 	case <-l.left:
 	case <-l.hub.ranks[to].left:
@@ -126,13 +133,14 @@ func (l *local) accept(pair *pairChannel, from int, m *localMessage, h *Header, 
 	l.hub.rendezvous.forget(sending, from)
 	l.hub.mu.Unlock()
 	err := h.Match(m.h, l.rank, from)
-	if err == nil {
-		copyParts(parts, m.parts)
-	} else {
+	if err != nil {
 		l.Abort(&RankError{Rank: from, Phase: "mismatch", Err: err})
+		pair.copied <- l.hub.error(from)
+		return err
 	}
+	copyParts(parts, m.parts)
 	pair.copied <- nil
-	return err
+	return nil
 }
 
 // await records that this rank waits for a peer's Send or Recv. It fails if the

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -178,4 +179,34 @@ func TestGroupOfOneObeys(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorIs(t, group().Barrier(ctx), context.Canceled)
+}
+
+// A sender waits for its receiver, so it learns at once that the receiver refused the
+// message.
+func TestRefusedMessageIsAnErrorOnBothSides(t *testing.T) {
+	collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
+		v := collective.Of(make([]float32, 4-g.Rank()))
+		var err error
+		if g.Rank() == 0 {
+			err = g.Send(ctx, v, 1)
+		} else {
+			err = g.Recv(ctx, v, 0)
+		}
+		assert.ErrorIs(t, err, collective.ErrMismatch)
+		assert.ErrorContains(t, err, "rank 0 called Send(float32[4], from 0 to 1) #1, rank 1 called Send(float32[3], from 0 to 1) #1")
+	})
+}
+
+// The error for pieces that differ says what the pair of ranks disagrees about.
+func TestPiecesOfAllToAllVDiffer(t *testing.T) {
+	collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
+		sends, recvs := []int{1, 2}, []int{1, 1}
+		if g.Rank() == 1 {
+			sends, recvs = []int{1, 1}, []int{3, 1}
+		}
+		err := g.AllToAllV(ctx, collective.Of(make([]float32, recvs[0]+recvs[1])), collective.Of(make([]float32, sends[0]+sends[1])), sends, recvs)
+		if g.Rank() == 1 {
+			assert.ErrorContains(t, err, "rank 0 sends 2 elements to rank 1 in AllToAll #1, but rank 1 expects 3")
+		}
+	})
 }

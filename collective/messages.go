@@ -41,15 +41,21 @@ type Messages struct {
 	g    *caller
 	host *HostEngine
 
-	sending sync.Mutex // held during Send and End; guards what follows
-	sent    []uint64   // by rank
-	ended   bool       // End has been called
+	sending   sync.Mutex // held during Send and End; guards what follows
+	sent      []uint64   // by rank
+	ended     bool       // End has been called
+	sendWatch messageWatch
+	header    Header    // of the message that is sent
+	sendPart  [1][]byte // its payload
 
 	receiving sync.Mutex // held during Next, Recv and End; guards what follows
 	received  []uint64   // by rank
+	total     uint64     // messages that have been found
 	senders   []int      // the ranks that have not ended; the one that sent last is last
+	recvWatch messageWatch
 	found     incoming
-	scratch   []byte // for payloads that are discarded
+	recvPart  [1][]byte // where its payload goes
+	scratch   []byte    // for payloads that are discarded
 }
 
 // Messages begins an exchange of messages. It waits for the asynchronous calls made
@@ -67,6 +73,7 @@ func (g *caller) Messages(ctx context.Context) (*Messages, error) {
 		return nil, err
 	}
 	m := &Messages{g: g, host: host, sent: make([]uint64, g.Size()), received: make([]uint64, g.Size())}
+	m.sendWatch.most, m.recvWatch.most = g.opts.Deadline, g.opts.Deadline
 	for r := range g.Size() {
 		if r != g.Rank() {
 			m.senders = append(m.senders, r)
@@ -97,8 +104,8 @@ func (m *Messages) Send(ctx context.Context, to int, tag uint32, v Vector) error
 	if ctx.Err() != nil {
 		return fmt.Errorf("collective: %v from rank %d to rank %d: not sent: %w", c, m.g.Rank(), to, context.Cause(ctx))
 	}
-	defer m.limit(ctx, to)()
-	return m.send(to, &c, v.bytes())
+	m.sendWatch.begin(ctx, m, to)
+	return m.sendWatch.over(m.send(to, &c, v.bytes()))
 }
 
 // Next waits for the next message of any rank and describes it. It does not receive
@@ -129,7 +136,8 @@ func (m *Messages) Recv(ctx context.Context, v Vector) error {
 	}
 	defer m.receiving.Unlock()
 	f := &m.found
-	if err := m.open(&f.Call); err != nil {
+	err := m.open(&f.Call)
+	if err != nil {
 		return err
 	}
 	if !f.offered {
@@ -145,13 +153,11 @@ func (m *Messages) Recv(ctx context.Context, v Vector) error {
 		return fmt.Errorf("collective: %v from rank %d on rank %d: not received: %w", f.Call, f.from, m.g.Rank(), context.Cause(ctx))
 	}
 	f.offered = false
-	defer m.limit(ctx, f.from)()
-	for f.segments > 0 {
-		if err := m.receive(v.bytes()); err != nil {
-			return err
-		}
+	m.recvWatch.begin(ctx, m, f.from)
+	for err == nil && f.segments > 0 {
+		err = m.receive(v.bytes())
 	}
-	return nil
+	return m.recvWatch.over(err)
 }
 
 // End tells the other ranks that this one sends no more. It discards the messages
@@ -186,6 +192,8 @@ func (m *Messages) End(ctx context.Context) error {
 	if err == nil {
 		err = sent
 	}
+	m.sendWatch.end()
+	m.recvWatch.end()
 	if err == nil {
 		m.g.watchdog.finish()
 	}
@@ -262,7 +270,7 @@ func (m *Messages) find(ctx context.Context) error {
 	}
 	defer m.host.messaging.RUnlock()
 	f := &m.found
-	f.Header = m.header(m.total()+1, &Call{Kind: KindMessage})
+	f.Header = m.headerOf(m.total+1, &Call{Kind: KindMessage})
 	want, began := f.Header, time.Now()
 	m.g.flight.beginNext(&want)
 	from, err := m.host.can.Next(ctx, m.senders, &f.Header)
@@ -274,6 +282,7 @@ func (m *Messages) find(ctx context.Context) error {
 		return m.noMessage(ctx)
 	}
 	m.received[from]++
+	m.total++
 	want.Seq = m.received[from]
 	if err := f.accept(from, &want, m.g.Rank()); err != nil {
 		return m.failed(&want, began, err)
@@ -296,8 +305,11 @@ func (m *Messages) receive(b []byte) error {
 	} else {
 		b = b[lo:hi]
 	}
+	m.recvPart[0] = b
 	began := time.Now()
-	if err := m.host.t.Recv(context.Background(), f.from, &f.Header, [][]byte{b}); err != nil {
+	err := m.host.t.Recv(context.Background(), f.from, &f.Header, m.recvPart[:])
+	m.recvPart[0] = nil
+	if err != nil {
 		return m.failed(&f.Header, began, err)
 	}
 	f.segments--
@@ -311,12 +323,16 @@ func (m *Messages) send(to int, c *Call, b []byte) error {
 	}
 	defer m.host.messaging.RUnlock()
 	m.sent[to]++
-	h, began := m.header(m.sent[to], c), time.Now()
+	h, began := &m.header, time.Now()
+	*h = m.headerOf(m.sent[to], c)
 	for k := range segmentsOf(len(b)) {
 		lo, hi := segment(k, len(b))
 		h.Part, h.Len = uint32(k), uint32(hi-lo)
-		if err := m.host.t.Send(context.Background(), to, &h, [][]byte{b[lo:hi]}); err != nil {
-			return m.failed(&h, began, err)
+		m.sendPart[0] = b[lo:hi]
+		err := m.host.t.Send(context.Background(), to, h, m.sendPart[:])
+		m.sendPart[0] = nil
+		if err != nil {
+			return m.failed(h, began, err)
 		}
 		m.host.messages++
 		m.host.payload += int64(hi - lo)
@@ -324,29 +340,46 @@ func (m *Messages) send(to int, c *Call, b []byte) error {
 	return nil
 }
 
-// header returns the header of the first segment of a message.
-func (m *Messages) header(seq uint64, c *Call) Header {
+// headerOf returns the header of the first segment of a message.
+func (m *Messages) headerOf(seq uint64, c *Call) Header {
 	e := m.host
 	return Header{Job: e.view.Job, Epoch: e.view.Epoch, Group: e.group, Seq: seq, Step: m.g.step.Load(), Call: *c}
 }
 
-// total returns the number of messages that have been found.
-func (m *Messages) total() (n uint64) {
-	for _, one := range m.received {
-		n += one
-	}
-	return n
+// A messageWatch breaks the group if the context of a Send or Recv ends during it, or if it
+// takes longer than the group's deadline. It serves all of them, because a context and a
+// timer for each message would take longer than a short message.
+type messageWatch struct {
+	watchdog
+	peer atomic.Int64
+	stop func() bool // forgets to break the group; nil before the first message
 }
 
-// limit breaks the group when ctx ends, or when the group's deadline passes, until
-// stop is called.
-func (m *Messages) limit(ctx context.Context, peer int) (stop func()) {
-	limited, cancel := context.WithTimeoutCause(ctx, m.g.opts.Deadline, ErrLate)
-	watched := m.breakAfter(limited, func() int { return peer })
-	return func() {
-		watched()
-		cancel()
+// begin watches a message to or from peer, until finish.
+func (w *messageWatch) begin(ctx context.Context, m *Messages, peer int) {
+	w.peer.Store(int64(peer))
+	limited, _ := w.watchdog.begin(ctx) // alone, because the caller holds sending or receiving
+	if w.stop == nil {
+		w.stop = m.breakAfter(limited, func() int { return int(w.peer.Load()) })
 	}
+}
+
+// over ends the watch of a message. After an error there will be no more, because the group
+// is broken.
+func (w *messageWatch) over(err error) error {
+	w.finish()
+	if err != nil {
+		w.end()
+	}
+	return err
+}
+
+// end watches no more messages.
+func (w *messageWatch) end() {
+	if w.stop != nil {
+		w.stop() // first, because close ends the context
+	}
+	w.close()
 }
 
 // breakAfter breaks the group when ctx ends, until stop is called. If a deadline ends it,

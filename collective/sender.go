@@ -56,7 +56,7 @@ func (s *postSender) send(m *outgoing) {
 		s.expect()
 		s.err = s.t.Post(m.to, &m.h, m.parts)
 	}
-	m.parts = m.parts[:0]
+	m.empty()
 }
 
 func (s *postSender) flush() error {
@@ -109,6 +109,12 @@ type outgoing struct {
 	parts [][]byte
 }
 
+// empty forgets the memory that has been sent, so that it can be collected.
+func (m *outgoing) empty() {
+	clear(m.parts)
+	m.parts = m.parts[:0]
+}
+
 // sendSlots is enough for everything that a rank sends before it must
 // receive. With fewer, every rank of a ring could wait for a slot, forever.
 const sendSlots = max(schedule.RingAhead+2, schedule.Outstanding)
@@ -132,7 +138,7 @@ func (s *queueSender) run() {
 				s.mu.Unlock()
 			}
 		}
-		m.parts = m.parts[:0]
+		m.empty()
 		s.free <- m
 	}
 }

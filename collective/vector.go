@@ -97,7 +97,7 @@ func (v Vector) Arena() int { return v.arena }
 // Host returns the vector's memory as bytes, in the machine's byte order, and
 // whether the CPU can address it.
 func (v Vector) Host() (b []byte, ok bool) {
-	if v.device >= 0 && v.dtype != 0 {
+	if v.device >= 0 && v.dtype != 0 || v.host == nil && v.n > 0 {
 		return nil, false
 	}
 	return v.bytes(), true
@@ -136,7 +136,9 @@ func (v Vector) bytes() []byte {
 
 // onHost reports whether the vector lies in host memory and is not the zero
 // Vector.
-func (v *Vector) onHost() bool { return v.device < 0 && v.dtype.Size() != 0 }
+func (v *Vector) onHost() bool {
+	return v.device < 0 && v.dtype.Size() != 0 && (v.host != nil || v.n == 0) // not that of OnDevice with a negative device
+}
 
 // set is *v = *w, field by field. See Operation for the reason.
 func (v *Vector) set(w *Vector) {

@@ -77,6 +77,12 @@ func (w *wire) receive(h *Header, from int, part int, b []byte) error {
 	return w.receiveParts(h, from, part, w.whole[:])
 }
 
+// forget forgets the memory of a call that is over, so that it can be collected.
+func (w *wire) forget() {
+	clear(w.in)
+	w.whole[0] = nil
+}
+
 // receiveParts fills parts from a rank's next message.
 func (w *wire) receiveParts(h *Header, from int, part int, parts [][]byte) error {
 	cause := SlowToMove

@@ -118,6 +118,7 @@ func (l *outRing) write(m *message) (moved, done bool) {
 	if done = m.written == len(m.parts) && free >= m.padding; done {
 		l.produced += uint64(m.padding)
 		moved = true
+		clear(m.parts) // so that the memory can be collected
 	}
 	if moved {
 		atomic.StoreUint64(l.head, l.produced)

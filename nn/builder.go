@@ -31,6 +31,7 @@ type plans struct {
 
 	documents bool         // see TakesDocuments
 	columns   []ColumnSpan // see TakesColumns
+	begins    []int        // where each begins in a row, and their end
 	onHost    string       // path of the first layer that computes on the host; "" if none does
 	errs      []error
 }

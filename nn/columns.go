@@ -12,7 +12,12 @@ type ColumnSpan struct {
 
 // TakesColumns says that rows of the model's input are columns. [Embed.Column] and [Columns]
 // refer to them by their number, from 0.
-func (b *Builder) TakesColumns(columns []ColumnSpan) { b.plans.columns = slices.Clone(columns) }
+func (b *Builder) TakesColumns(columns []ColumnSpan) {
+	b.plans.columns, b.plans.begins = slices.Clone(columns), make([]int, 1, len(columns)+1)
+	for i, c := range columns {
+		b.plans.begins = append(b.plans.begins, b.plans.begins[i]+c.Width)
+	}
+}
 
 // column returns the span of a column of rows of shape in, and where it begins.
 func (b *Builder) column(number int, in []int) (at int, span ColumnSpan, err error) {
@@ -25,17 +30,11 @@ func (b *Builder) column(number int, in []int) (at int, span ColumnSpan, err err
 	case number < 0 || number >= len(all):
 		return 0, span, b.errorf("Column must be from 0 to %d, not %d", len(all)-1, number)
 	}
-	total := 0
-	for i, c := range all {
-		if i < number {
-			at += c.Width
-		}
-		total += c.Width
-	}
-	if !sameShape(in, []int{total}) {
+	begins := b.plans.begins
+	if total := begins[len(all)]; !sameShape(in, []int{total}) {
 		return 0, span, b.errorf("rows of input have shape %v, but their columns have %d elements", in, total)
 	}
-	return at, all[number], nil
+	return begins[number], all[number], nil
 }
 
 // Columns picks columns of the model's own input, so it is the first layer of a chain. See

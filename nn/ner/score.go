@@ -33,16 +33,22 @@ func Compare(d *text.Doc, found []text.Span, add func(label string, t Tally)) {
 	if !d.Annotated {
 		return
 	}
+	gold := make(map[text.Span]bool, len(d.Entities)) // true: it was found
+	for _, e := range d.Entities {
+		gold[e] = false
+	}
 	for _, f := range found {
+		_, right := gold[f]
 		switch {
-		case slices.Contains(d.Entities, f):
+		case right:
+			gold[f] = true
 			add(f.Label, Tally{Right: 1})
 		case d.Missing == nil || !slices.Contains(d.Missing[f.Start:f.End], true):
 			add(f.Label, Tally{Wrong: 1})
 		}
 	}
 	for _, e := range d.Entities {
-		if !slices.Contains(found, e) {
+		if !gold[e] {
 			add(e.Label, Tally{Missed: 1})
 		}
 	}

@@ -43,6 +43,9 @@ func (d *docInput) read(part Part, stream bool) error {
 	name, in := filepath.Base(part.Name), bufio.NewReader(part)
 	if stream {
 		name = "stream.txt"
+		if mark, _ := in.Peek(3); string(mark) == "\xef\xbb\xbf" {
+			_, _ = in.Discard(3) // cannot fail: they have been peeked at
+		}
 		if first, _ := in.Peek(1); string(first) == "{" {
 			name = "stream.jsonl"
 		}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,9 +114,21 @@ func entitiesOf(row int, d *text.Doc, found []text.Span) Prediction {
 		entities = append(entities, [3]any{lo, hi, s.Label})
 		shown = append(shown, string(chars[lo:hi])+" ("+s.Label+")")
 	}
-	return Prediction{
+	p := Prediction{
 		{Name: "row", Value: row, Text: strconv.Itoa(row)},
 		{Name: "text", Value: words, Text: strconv.Quote(words)},
 		{Name: "entities", Value: entities, Text: strings.Join(shown, ", ")},
 	}
+	if !slices.Equal(text.Tokenize(words).Words, d.Words) { // as text.WriteJSONL
+		type token struct {
+			Start int `json:"start"`
+			End   int `json:"end"`
+		}
+		tokens := make([]token, len(offsets))
+		for i, o := range offsets {
+			tokens[i] = token(o)
+		}
+		p = append(p, Field{Name: "tokens", Value: tokens, Extra: true})
+	}
+	return p
 }

@@ -49,11 +49,17 @@ type textExamples struct {
 	ids  []int32
 }
 
-// textExamplesBatch is the number of characters of stored models at a time.
-const textExamplesBatch = 1 << 14
+// The characters of stored models at a time, and their outputs: each has one for each
+// character of the vocabulary.
+const (
+	textExamplesBatch   = 1 << 14
+	textExamplesOutputs = 1 << 22
+)
 
 // batch returns the number of rows at a time.
-func (m characterModel) batch() int { return max(textExamplesBatch/m.context, 1) }
+func (m characterModel) batch() int {
+	return max(min(textExamplesBatch, textExamplesOutputs/m.vocabulary.Len())/m.context, 1)
+}
 
 // Task implements Examples.
 func (e *textExamples) Task(b nn.Backend) (trainer.Task, error) {

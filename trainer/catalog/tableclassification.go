@@ -82,11 +82,17 @@ func (s *tableSchema) classified(r TableRows) (*data.Vectors, error) {
 	if err != nil {
 		return nil, err
 	}
+	return v, s.classify(v, r)
+}
+
+// classify adds the classes of rows to v.
+func (s *tableSchema) classify(v *data.Vectors, r TableRows) error {
 	class := map[string]int32{}
 	for i, text := range s.Classes {
 		class[text] = int32(i)
 	}
-	return v, s.labelled(v, r, func(row, column int) error {
+	v.Labels = nil
+	return s.labelled(r, func(row, column int) error {
 		text := r.Table.Cells[row][column]
 		at, known := class[text]
 		if !known {
@@ -150,15 +156,14 @@ func (e *classExamples) Task(b nn.Backend) (trainer.Task, error) {
 	if e.rows.Table == nil {
 		return nil, errNoLabels
 	}
-	test, err := e.schema.classified(e.rows)
-	if err != nil {
+	if err := e.schema.classify(e.all, e.rows); err != nil {
 		return nil, err
 	}
 	m, err := e.model(b, 0)
 	if err != nil {
 		return nil, err
 	}
-	rows := classified(nil, test)
+	rows := classified(nil, e.all)
 	return rows.evaluation(m, b, examplesBatch, 0, 1), nil
 }
 

@@ -3,7 +3,6 @@ package catalog
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/ringtrain/ringtrain/trainer/config"
@@ -117,6 +116,9 @@ func csvRows(path string, o Options) (Dataset, error) {
 		}
 		d.columns = append(d.columns, c)
 	}
+	if err := d.notable(); err != nil {
+		return nil, err
+	}
 	d.task = classificationTask
 	if t.Numeric(target, data.Range(nil, 0, t.Rows())) {
 		d.task = regressionTask
@@ -127,6 +129,29 @@ func csvRows(path string, o Options) (Dataset, error) {
 		d.info.Bytes += d.test.Table.Bytes
 	}
 	return d, nil
+}
+
+// mostTexts is how many bytes the different texts of all columns may take. They are written
+// twice as JSON, in which a character takes up to seven bytes, into the header of a file of
+// weights, which may have 100 MB.
+const mostTexts = 12 << 20
+
+// notable returns an error if the texts of columns do not fit into a file of weights.
+func (d *table) notable() error {
+	sum, longest, column := 0, 0, 0
+	for i, c := range d.columns {
+		n := 0
+		for _, text := range c.Categories {
+			n += len(text)
+		}
+		if sum += n; n > longest {
+			longest, column = n, i
+		}
+	}
+	if sum <= mostTexts {
+		return nil
+	}
+	return fmt.Errorf("%s: the different texts of its columns take %d MB, more than the limit of %d MB; remove columns of free text, such as %q", d.train.Table.Path, sum>>20, mostTexts>>20, d.columns[column].Name)
 }
 
 // divide returns the rows of t to train on, and the rows to evaluate on.
@@ -155,17 +180,26 @@ func divide(t *data.Table, o Options) (train []int32, test TableRows, err error)
 // unlike says how the columns of t differ from those that it must have, in any order, and
 // one that it may have. It returns "" if they do not.
 func unlike(t *data.Table, must []string, may string) string {
+	has, needed := set(t.Columns), set(must)
 	for _, name := range must {
-		if t.Index(name) < 0 {
+		if !has[name] {
 			return fmt.Sprintf("has no column %q%s", name, nearest(name, t))
 		}
 	}
 	for _, name := range t.Columns {
-		if name != may && !slices.Contains(must, name) {
+		if name != may && !needed[name] {
 			return fmt.Sprintf("has another column, %q", name)
 		}
 	}
 	return ""
+}
+
+func set(names []string) map[string]bool {
+	all := make(map[string]bool, len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
 }
 
 // nearest suggests the column of t whose name is closest to name.
@@ -200,7 +234,7 @@ func csvTest(path string, _ bool) (Dataset, error) {
 // testTable returns a dataset of all rows of t.
 func testTable(t *data.Table) *table {
 	return &table{
-		info: Info{Name: "csv:" + t.Path, Test: t.Rows(), Bytes: t.Bytes + float64(4*t.Rows()*len(t.Columns))},
+		info: Info{Name: "csv:" + t.Path, Test: t.Rows(), Bytes: t.Bytes},
 		test: TableRows{Table: t, Rows: data.Range(nil, 0, t.Rows())},
 	}
 }

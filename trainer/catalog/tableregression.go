@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/ringtrain/ringtrain/nn"
@@ -111,7 +112,13 @@ func (s *tableSchema) valued(r TableRows) (*data.Vectors, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v, s.labelled(v, r, func(row, column int) error {
+	return v, s.value(v, r)
+}
+
+// value adds the standardised values of rows to v.
+func (s *tableSchema) value(v *data.Vectors, r TableRows) error {
+	v.Values = nil
+	return s.labelled(r, func(row, column int) error {
 		value, err := r.Table.Value(row, column)
 		if err != nil {
 			return err
@@ -124,7 +131,7 @@ func (s *tableSchema) valued(r TableRows) (*data.Vectors, error) {
 // valued returns rows with values.
 func (r regressor) valued(train, test *data.Vectors) vectorRows[nn.Targets] {
 	return vectorRows[nn.Targets]{train, test, (*data.Vectors).Valued, (*data.Vectors).ValuedStore, []trainer.Measure{
-		determination, rootMeanSquare(r.schema.Deviation),
+		determination(test.Values), rootMeanSquare(r.schema.Deviation),
 	}}
 }
 
@@ -132,18 +139,32 @@ func (r regressor) valued(train, test *data.Vectors) vectorRows[nn.Targets] {
 // the test values that predictions explain. It is below 0 for predictions that are worse
 // than the mean of the test values. If these are all equal, it is 1 for perfect
 // predictions and 0 for others, as in scikit-learn.
-var determination = trainer.Measure{Name: "r2", Of: func(c nn.Counts) float64 {
-	mean := c[nn.CountTargets] / max(c[nn.CountRows], 1)
-	total := c[nn.CountSquares] - float64(c[nn.CountTargets]*mean)
-	residual := squaredErrors(c)
-	switch {
-	case total > 1e-6*c[nn.CountSquares]: // less is a rounding error
-		return 1 - residual/total
-	case residual == 0:
-		return 1
+//
+// The variance is computed here, where the values are: the difference between the sums that
+// a model counts, in float32, is inexact if the values are far from those of training.
+func determination(test []float32) trainer.Measure {
+	mean, total := 0., 0.
+	for _, v := range test {
+		mean += float64(v) / float64(len(test))
 	}
-	return 0
-}}
+	for _, v := range test {
+		d := float64(v) - mean
+		total += float64(d * d)
+	}
+	if len(test) > 0 && slices.Min(test) == slices.Max(test) {
+		total = 0 // without the rounding of mean
+	}
+	return trainer.Measure{Name: "r2", Of: func(c nn.Counts) float64 {
+		residual := squaredErrors(c)
+		switch {
+		case total > 0:
+			return 1 - residual/total
+		case residual == 0:
+			return 1
+		}
+		return 0
+	}}
+}
 
 // rootMeanSquare is the root of the mean squared error of predictions, in units of the
 // target.
@@ -231,15 +252,14 @@ func (e *valueExamples) Task(b nn.Backend) (trainer.Task, error) {
 	if e.rows.Table == nil {
 		return nil, errNoLabels
 	}
-	test, err := e.schema.valued(e.rows)
-	if err != nil {
+	if err := e.schema.value(e.all, e.rows); err != nil {
 		return nil, err
 	}
 	m, err := e.model(b, 0)
 	if err != nil {
 		return nil, err
 	}
-	rows := e.valued(nil, test)
+	rows := e.valued(nil, e.all)
 	return rows.evaluation(m, b, examplesBatch, 0, 1), nil
 }
 

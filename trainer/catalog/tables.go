@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"gorgonia.org/tensor"
 
@@ -56,8 +57,11 @@ func (s *tableSchema) spans() []nn.ColumnSpan {
 
 // notes implements Rows.Notes.
 func (s *tableSchema) notes() map[string]string {
-	text, _ := json.Marshal(s) // cannot fail: its numbers are finite
-	return map[string]string{noteSchema: string(text)}
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // a file of weights has room for a limited number of bytes
+	_ = e.Encode(s)        // cannot fail: its numbers are finite
+	return map[string]string{noteSchema: strings.TrimSuffix(text.String(), "\n")}
 }
 
 // storedSchema returns the schema in notes.
@@ -70,13 +74,13 @@ func storedSchema(notes map[string]string) (s tableSchema, err error) {
 
 // fits returns a *MisfitError for a dataset without the columns.
 func (s *tableSchema) fits(d Dataset) error {
-	var table *data.Table
+	var rows *data.Table
 	switch d := d.(type) {
 	case TableDataset:
 		_, test := d.Tables()
-		table = test.Table
+		rows = test.Table
 	case *tableInput:
-		table = d.header
+		rows = d.header
 	default:
 		return misfitf("is for rows with columns, but %s has none; use --data csv:FILE", d.Info().Name)
 	}
@@ -84,8 +88,11 @@ func (s *tableSchema) fits(d Dataset) error {
 	for _, c := range s.Columns {
 		names = append(names, c.Name)
 	}
-	if why := unlike(table, names, s.Target); why != "" {
+	if why := unlike(rows, names, s.Target); why != "" {
 		return misfitf("is for the columns of its training data, but %s %s", d.Info().Name, why)
+	}
+	if t, ok := d.(*table); ok { // only now is it known how many numbers a row becomes
+		t.info.Bytes = rows.Bytes + float64(4*len(t.test.Rows)*s.width())
 	}
 	return nil
 }
@@ -98,7 +105,8 @@ func (s *tableSchema) vectors(r TableRows) (*data.Vectors, error) {
 
 // tableExamples are rows for a stored model of tables.
 type tableExamples struct {
-	rows TableRows // none if they are read as they are needed
+	rows TableRows     // none if they are read as they are needed
+	all  *data.Vectors // rows as numbers
 	// vectors are the rows as numbers.
 	vectors iter.Seq2[*data.Vectors, error]
 }
@@ -110,7 +118,7 @@ func (s *tableSchema) examples(d Dataset) (tableExamples, error) {
 	}
 	_, test := d.(TableDataset).Tables()
 	all, err := s.vectors(test)
-	return tableExamples{rows: test, vectors: func(yield func(*data.Vectors, error) bool) { yield(all, nil) }}, err
+	return tableExamples{rows: test, all: all, vectors: func(yield func(*data.Vectors, error) bool) { yield(all, nil) }}, err
 }
 
 // stream returns rows as numbers as they are needed. It yields the rows before a bad one
@@ -139,9 +147,8 @@ func (s *tableSchema) stream(in *tableInput) iter.Seq2[*data.Vectors, error] {
 	}
 }
 
-// labelled sets what is to be learned from each row of v to what value returns for the
-// text of its target.
-func (s *tableSchema) labelled(v *data.Vectors, r TableRows, value func(row, column int) error) error {
+// labelled calls value for the target of each row.
+func (s *tableSchema) labelled(r TableRows, value func(row, column int) error) error {
 	column := r.Table.Index(s.Target)
 	if column < 0 {
 		return fmt.Errorf("%s has no column %q, with which predictions are compared", r.Table.Path, s.Target)

@@ -141,6 +141,7 @@ type Field struct {
 	Name  string
 	Value any    // as in JSON
 	Text  string // as in a table
+	Extra bool   // some rows have it, in JSON alone
 }
 
 // Problem returns the problem of training the network of a config on a dataset.

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
@@ -31,7 +30,7 @@ func readTextInput(in Input) (Dataset, error) {
 		if t.name == "" {
 			t.name = part.Name
 		}
-		t.chars = slices.Concat(t.chars, chars)
+		t.chars = append(t.chars, chars...)
 	}
 	if len(t.chars) == 0 {
 		return nil, within(t.name, errors.New("is empty; there is nothing to predict"))

@@ -176,5 +176,9 @@ func marshalMetadata(m map[string]string) ([]byte, error) {
 			return nil, fmt.Errorf("metadata %q is not UTF-8 text", k)
 		}
 	}
-	return json.Marshal(m)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	err := e.Encode(m)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }

@@ -157,9 +157,11 @@ func (a *app) rows(ctx context.Context, backend nn.Backend, f predictFlags, stdi
 var printers = map[string]func(w io.Writer) func(p catalog.Prediction) error{
 	"table": func(w io.Writer) func(p catalog.Prediction) error {
 		return func(p catalog.Prediction) error {
-			texts := make([]string, len(p))
-			for i, f := range p {
-				texts[i] = f.Text
+			var texts []string
+			for _, f := range p {
+				if !f.Extra {
+					texts = append(texts, f.Text)
+				}
 			}
 			_, err := fmt.Fprintln(w, strings.Join(texts, " "))
 			return err
@@ -182,9 +184,12 @@ var printers = map[string]func(w io.Writer) func(p catalog.Prediction) error{
 func csvPrinter(w io.Writer) func(p catalog.Prediction) error {
 	table, begun := csv.NewWriter(w), false
 	return func(p catalog.Prediction) error {
-		names, values := make([]string, len(p)), make([]string, len(p))
-		for i, f := range p {
-			names[i] = f.Name
+		var names, values []string
+		for _, f := range p {
+			if f.Extra {
+				continue
+			}
+			names = append(names, f.Name)
 			text, isText := f.Value.(string)
 			if !isText {
 				value, err := json.Marshal(f.Value)
@@ -193,7 +198,7 @@ func csvPrinter(w io.Writer) func(p catalog.Prediction) error {
 				}
 				text = string(value)
 			}
-			values[i] = text
+			values = append(values, text)
 		}
 		if !begun {
 			begun = true

@@ -198,23 +198,22 @@ func Width(columns []Column) int {
 // table must have all these columns.
 func (t *Table) Encode(columns []Column, rows []int32) ([]float32, error) {
 	from := make([]int, len(columns)) // where each is in the table
-	next := 0
+	at := make(map[string]int, len(t.Columns))
+	for i, name := range t.Columns {
+		at[name] = i
+	}
 	for i := range columns {
-		if next == len(t.Columns) || t.Columns[next] != columns[i].Name { // usually they are in the same order
-			next = t.Index(columns[i].Name)
-		}
-		from[i] = next
-		next++
+		from[i] = at[columns[i].Name]
 	}
 	x := make([]float32, len(rows)*Width(columns))
-	at := 0
+	to := 0
 	for _, r := range rows { // by rows, because the cells of a row lie together in memory
 		for i := range columns {
 			width := columns[i].Width()
-			if err := columns[i].encode(x[at:at+width], t, int(r), from[i]); err != nil {
+			if err := columns[i].encode(x[to:to+width], t, int(r), from[i]); err != nil {
 				return nil, err
 			}
-			at += width
+			to += width
 		}
 	}
 	return x, nil

@@ -159,6 +159,9 @@ func (t *Table) broken(err error) error {
 	if !errors.As(err, &parse) {
 		return fmt.Errorf("%s: %w", t.Path, err)
 	}
+	if parse.StartLine != parse.Line {
+		return fmt.Errorf("%s:%d: a quoted cell that begins in this line does not end properly by line %d, byte %d; write a quote inside it twice, and close it", t.Path, parse.StartLine, parse.Line, parse.Column)
+	}
 	return fmt.Errorf("%s:%d: byte %d: %w; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one", t.Path, parse.Line, parse.Column, parse.Err)
 }
 

@@ -61,6 +61,7 @@ func TestBrokenTables(t *testing.T) {
 		"a,b\n1,x\"y\n":       "t.csv:2: byte 4: bare \" in non-quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
 		"a,b\n1, \"x\"\n":     "t.csv:2: byte 4: bare \" in non-quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
 		"a,b\n\"1\" ,x\n":     "t.csv:2: byte 3: extraneous or missing \" in quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
+		"a,b\n\"1,x\n2,y\n":   "t.csv:2: a quoted cell that begins in this line does not end properly by line 3, byte 5; write a quote inside it twice, and close it",
 		"a,b\n1,\"x\n":        "t.csv:2: byte 6: extraneous or missing \" in quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
 	} {
 		_, err := ParseTable(strings.NewReader(text), "t.csv", 1e9)

@@ -211,7 +211,7 @@ func intact(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%s is damaged: %v; restore it from a copy", FileName, r)
+			err = fmt.Errorf("%s is damaged: part of it is missing or overwritten (%v); restore it from a copy", FileName, r)
 		}
 	}()
 	return f()

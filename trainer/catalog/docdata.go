@@ -68,6 +68,9 @@ func trainDocs(dir string, _ Options) (Dataset, error) {
 	if len(d.train.Labels) == 0 {
 		return nil, fmt.Errorf("%s has no entities to learn from", d.train.Path)
 	}
+	if !d.test.Annotated {
+		return nil, fmt.Errorf("%s has no documents with entities to compare predictions with; annotate some", d.test.Path)
+	}
 	d.describe()
 	return d, nil
 }

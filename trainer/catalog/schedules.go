@@ -43,7 +43,7 @@ var schedules = []function{
 			return optim.WarmupLinear(a.Float("initial_rate"), a.Int("warmup_steps"), a.Int("total_steps")), nil
 		}}},
 	{"slanted_triangular.v1", config.Func{
-		Doc: "a short rise to max_rate, then a long fall (Howard and Ruder, 2018)",
+		Doc: "a short rise to max_rate, then a long fall (Howard and Ruder, 2018); after num_steps it stays, where Thinc's becomes negative",
 		Params: []config.Param{number("max_rate", "highest rate"), wholeNumber("num_steps", "number of steps"),
 			{Name: "cut_frac", Type: config.Float, Default: .1, Doc: "fraction of the steps in which the rate rises"},
 			{Name: "ratio", Type: config.Int, Default: 32, Doc: "highest rate divided by the last"},

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -50,6 +51,9 @@ func (e *entityExamples) batches() *data.Part[ner.Batch] {
 
 // Task implements Examples.
 func (e *entityExamples) Task(b nn.Backend) (trainer.Task, error) {
+	if !slices.ContainsFunc(e.docs, func(d *ner.Document) bool { return d.Doc.Annotated }) {
+		return nil, errors.New("none of these documents is annotated, so predictions cannot be compared with anything")
+	}
 	m, err := e.make(b, 0)
 	return &trainer.ModelTask[ner.Batch]{Model: m, Test: e.batches(), Measures: e.measures()}, err
 }

@@ -17,6 +17,7 @@ import (
 type DocumentsInfo struct {
 	Path        string
 	Docs, Words int
+	Annotated   bool // some documents are
 	// Labels has the number of words in entities of each label.
 	Labels map[string]int
 	Sum    string // SHA-256 of the file
@@ -37,6 +38,7 @@ func ScanDocuments(path string) (*DocumentsInfo, error) {
 	c.Sum, err = c.read(context.Background(), &w, func(d *text.Doc) {
 		c.Docs++
 		c.Words += d.Len()
+		c.Annotated = c.Annotated || d.Annotated
 		for _, e := range d.Entities {
 			c.Labels[e.Label] += e.End - e.Start
 		}

@@ -31,6 +31,7 @@ type gradientExchange struct {
 	waits      []bool         // by bucket: it is a table that waits in this step
 
 	open    bool
+	step    int
 	ctx     context.Context // of the step
 	end     context.CancelCauseFunc
 	sent    int   // buckets
@@ -44,6 +45,7 @@ type gradientExchange struct {
 func (x *gradientExchange) begin(ctx context.Context, step int, limit time.Duration) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, collective.ErrLate)
 	x.group.Mark(uint64(step))
+	x.step = step
 	x.open, x.sent, x.checked, x.bad, x.works, x.failed = true, 0, x.params.Grads.Len(), 0, x.works[:0], nil
 	x.ctx, x.end = context.WithCancelCause(ctx)
 	if x.rows != nil {
@@ -55,10 +57,13 @@ func (x *gradientExchange) begin(ctx context.Context, step int, limit time.Durat
 // computed waits until the backend has computed this rank's gradients.
 func (x *gradientExchange) computed() error {
 	err := x.backend.Sync(x.ctx)
-	if err != nil && x.ctx.Err() != nil {
-		return context.Cause(x.ctx)
+	if err == nil || x.ctx.Err() == nil {
+		return err
 	}
-	return err
+	if cause := context.Cause(x.ctx); errors.Is(cause, collective.ErrLate) {
+		return fmt.Errorf("trainer: this process took longer for the gradients of step %d than a step may take; was it suspended? %w", x.step, cause)
+	}
+	return context.Cause(x.ctx)
 }
 
 // check adds the residual to this rank's gradients from lo on. Then it notes the first

@@ -152,7 +152,7 @@ func TestChanged(t *testing.T) {
 	require.Empty(t, describe(t, longer).changed(sameNotes(s), "D", "B"), "more steps do not change earlier ones")
 	for note, want := range map[string]string{
 		"seed": "--seed (0, was x)", "workers": "the number of workers (2, was x)", "batch": "--batch (16, was x)", "accumulate": "--accumulate (1, was x)",
-		"reduce": "--reduce (mean, was x)", "compress": "--compress (none, was x)", "blas": "the library for matrix products (B, was x)", "data_sha256": "the data",
+		"reduce": "--reduce (mean, was x)", "compress": "--compress (none, was x)", "blas": "the library for matrix products (B, was x)", "data_sha256": "the data", "order": "--order (ring, was x)",
 	} {
 		notes := maps.Clone(sameNotes(s))
 		notes[note] = "x"

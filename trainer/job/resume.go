@@ -263,6 +263,13 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 	if now := s.Compression.String(); compressed != now {
 		out = append(out, fmt.Sprintf("--compress (%s, was %s)", now, compressed))
 	}
+	order := "ring"
+	if s.Spec.Order.HostOrder() != collective.RingOrder {
+		order = s.Spec.Order.Order
+	}
+	if was := cmp.Or(notes["order"], "ring"); was != order {
+		out = append(out, fmt.Sprintf("--order (%s, was %s)", order, was))
+	}
 	for _, n := range []struct{ what, note, now string }{
 		{"the number of workers", "workers", strconv.Itoa(s.AllWorkers())},
 		{"--batch", "batch", strconv.Itoa(s.Batch)},

@@ -104,6 +104,16 @@ func TestDirectoryOfALiveJob(t *testing.T) {
 	require.ErrorContains(t, f.Saving.checkDirs(), "resume that with --resume "+f.Saving.Dir)
 }
 
+// If the last checkpoint of a training went to --out-fallback, resuming it without that flag
+// says so, and does not advise to resume the older one.
+func TestResumeFromTheForgottenFallback(t *testing.T) {
+	out, fallback := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(stepFile(out, 20), nil, 0o600))
+	require.NoError(t, os.WriteFile(stepFile(fallback, 60), nil, 0o600))
+	require.ErrorContains(t, (&Saving{Dir: out, Resume: fallback}).checkDirs(), "add --out-fallback "+fallback)
+	require.NoError(t, (&Saving{Dir: out, Fallback: fallback, Resume: fallback}).checkDirs())
+}
+
 // A job may write to the directory that it resumes from, by whatever path.
 func TestResumeByAnotherPath(t *testing.T) {
 	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")

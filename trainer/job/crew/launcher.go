@@ -97,6 +97,7 @@ func (c Crew) Launch(ctx context.Context) error {
 	if err = l.startWorkers(ctx); err != nil {
 		l.job.Stop(err)
 	}
+	l.watchSuspension()
 	over := make(chan launch.Outcome, 1)
 	go func() { over <- l.job.Wait() }()
 	select {
@@ -138,9 +139,15 @@ type launcher struct {
 	asked    bool                       // the first signal has come: start no more workers
 	ending   bool                       // a worker has failed after it: the others have graceTime
 	forcing  bool                       // the second signal has come: forced will be closed
-	watching *time.Timer                // calls checkProgress
-	over     bool                       // stopTimers was called
+	clocks
+	suspension
+}
+
+// clocks are the timers of a launcher.
+type clocks struct {
+	watching *time.Timer // calls checkProgress
 	timers   []*time.Timer
+	over     bool // stopTimers was called
 }
 
 // expendable is what a job may lose.
@@ -318,7 +325,9 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) erro
 // afterSignal returns the error of a job that was asked to stop. Its Err is nil unless
 // something went wrong on the way.
 func (l *launcher) afterSignal(o launch.Outcome, sig os.Signal) error {
-	end := &EndError{Signal: sig, Forced: errors.Is(o.Cause, ErrTwice), Begun: true}
+	// If the workers have reported that they stopped, everything is saved, and a second signal
+	// only ended them while they left.
+	end := &EndError{Signal: sig, Forced: errors.Is(o.Cause, ErrTwice) && !l.stopped, Begun: true}
 	for _, exit := range o.Exits { // in the order of workers
 		if failure, ok := l.failures[exit.Name]; ok && end.Err == nil && !failure.Early {
 			end.Err = &WorkerError{exit.Name, failure}

@@ -112,7 +112,7 @@ func (e *MismatchError) Error() string {
 	case m.Seq == t.Seq && m.Call.Method != t.Call.Method && m.Call.sameArguments(&t.Call):
 		return fmt.Sprintf("rank %d called %v #%d by %s, rank %d by %s: use the same Options.Order, engine and kind of memory on all ranks",
 			e.Peer, t.Call, t.Seq, t.Call.method(), e.Self, m.Call.method())
-	case m.Seq == t.Seq && m.Call.Kind == KindAllToAll && t.Call.Kind == KindAllToAll && m.Call.Root == pairCounts && t.Call.Root == pairCounts && m.Call.DType == t.Call.DType && m.Call.Count != t.Call.Count:
+	case e.piecesDiffer():
 		return fmt.Sprintf("rank %d sends %d elements to rank %d in AllToAll #%d, but rank %d expects %d: what one rank sends must be what the other receives",
 			e.Peer, t.Call.Count, e.Self, m.Seq, e.Self, m.Call.Count)
 	case m.Seq == t.Seq && m.Call == t.Call:
@@ -121,6 +121,15 @@ func (e *MismatchError) Error() string {
 	}
 	return fmt.Sprintf("rank %d called %v #%d, rank %d called %v #%d: all ranks must make the same calls in the same order",
 		e.Peer, t.Call, t.Seq, e.Self, m.Call, m.Seq)
+}
+
+// piecesDiffer reports whether two ranks disagree only about the length of what one sends to
+// the other in an AllToAllV or AllToAllW.
+func (e *MismatchError) piecesDiffer() bool {
+	mine, theirs := e.Mine.Call, e.Theirs.Call
+	pair := mine.Kind == KindAllToAll && mine.Root == pairCounts && mine.Count != theirs.Count
+	mine.Count = theirs.Count
+	return pair && e.Mine.Seq == e.Theirs.Seq && mine == theirs
 }
 
 // Is makes errors.Is(err, ErrMismatch) true.

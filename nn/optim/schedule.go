@@ -57,8 +57,8 @@ func WarmupLinear(rate float64, warmup, total int) Schedule {
 }
 
 // SlantedTriangular rises to top over the first cut·steps steps, then falls to top/ratio
-// over the remaining steps, where it stays (Howard and Ruder, 2018). Thinc's defaults are
-// cut .1 and ratio 32; its rates go on falling and become negative. t is the offset of the
+// over the remaining steps and stays there (Howard and Ruder, 2018). In Thinc, the rate then
+// keeps falling, below 0. Thinc's defaults are cut .1 and ratio 32. t is the offset of the
 // first step, usually 0. cut·steps counts as at least 1.
 func SlantedTriangular(top float64, steps int, cut, ratio, t float64) Schedule {
 	peak := max(1, math.Trunc(float64(steps)*cut))

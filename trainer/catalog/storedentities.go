@@ -118,7 +118,7 @@ func entitiesOf(row int, d *text.Doc, found []text.Span) Prediction {
 		entities = append(entities, [3]any{lo, hi, s.Label})
 		shown = append(shown, string(chars[lo:hi])+" ("+s.Label+")")
 	}
-	p := Prediction{
+	fields := Prediction{
 		{Name: "row", Value: row, Text: strconv.Itoa(row)},
 		{Name: "text", Value: words, Text: strconv.Quote(words)},
 		{Name: "entities", Value: entities, Text: strings.Join(shown, ", ")},
@@ -132,7 +132,7 @@ func entitiesOf(row int, d *text.Doc, found []text.Span) Prediction {
 		for i, o := range offsets {
 			tokens[i] = token(o)
 		}
-		p = append(p, Field{Name: "tokens", Value: tokens, Extra: true})
+		fields = append(fields, Field{Name: "tokens", Value: tokens, Extra: true})
 	}
-	return p
+	return fields
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -178,6 +180,9 @@ func (e *classExamples) Predictor(b nn.Backend) (Predictor, error) {
 		if err == nil {
 			label := e.schema.Classes[p[1].Value.(int)]
 			p[1].Value, p[1].Text = label, label
+			if strings.ContainsAny(label, "\r\n") { // a table has one line for each row
+				p[1].Text = strconv.Quote(label)
+			}
 		}
 		return p, err
 	}}, nil

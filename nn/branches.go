@@ -17,10 +17,7 @@ func (l *branches) declare(in, want []int, b *Builder) (made [][]int, err error)
 	for i, layer := range l.layers {
 		scope := b.element(i)
 		scope.mixed = true
-		if layer == nil {
-			return nil, scope.errorf("the layer is nil")
-		}
-		if made[i], err = layer.Init(in, want, scope); err != nil {
+		if made[i], err = scope.place(layer, in, want); err != nil {
 			return nil, err
 		}
 	}

@@ -87,6 +87,14 @@ func (b *Builder) join(name string) string {
 	return b.path + "." + name
 }
 
+// place runs Init of a layer inside another, whose scope is b.
+func (b *Builder) place(l Layer, in, out []int) ([]int, error) {
+	if l == nil {
+		return nil, b.errorf("the layer is nil")
+	}
+	return l.Init(in, out, b)
+}
+
 // Param declares a parameter. The result has its Name and Shape at once, and the rest
 // after Build. Build reports a name declared twice or a dimension below 1 as an error.
 func (b *Builder) Param(name string, shape []int, init Initializer) *Param {

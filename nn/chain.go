@@ -21,11 +21,8 @@ func (c *chain) Init(in, out []int, b *Builder) ([]int, error) {
 		scope := b.element(i)
 		scope.inner = b.inner || i > 0
 		scope.mixed = b.mixed || i < len(c.layers)-1
-		if l == nil {
-			return nil, scope.errorf("the layer is nil")
-		}
 		var err error
-		if shape, err = l.Init(shape, want, scope); err != nil {
+		if shape, err = scope.place(l, shape, want); err != nil {
 			return nil, err
 		}
 	}

@@ -89,6 +89,7 @@ func TestCombinatorErrors(t *testing.T) {
 		"late embed":          {nn.Chain(&nn.Dropout{}, nn.Concatenate(&nn.Embed{Rows: 4, Out: 2})), []int{5}, nil, "layers.1.layers.0: Embed follows another layer"},
 		"embed twice":         {nn.Add(embed, embed), []int{5}, nil, "already belongs"},
 		"nothing in a chain":  {nn.Chain(&nn.Rectify{}, nil), []int{3}, nil, "layers.1: the layer is nil"},
+		"nothing to add":      {nn.Residual(nil), []int{3}, nil, "layers.0: the layer is nil"},
 		"nothing in a sum":    {nn.Add(&nn.Rectify{}, nil), []int{3}, nil, "layers.1: the layer is nil"},
 		"pieces":              {&nn.Maxout{Out: 4, Pieces: -1}, []int{5}, nil, "Pieces must be at least 0, not -1"},
 		"batch norm of rows":  {&nn.BatchNorm2D{}, []int{5}, nil, "shape [5], but must be images"},

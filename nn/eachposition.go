@@ -31,7 +31,7 @@ func (l *eachPosition) Init(in, out []int, b *Builder) ([]int, error) {
 		}
 		want = out[1:]
 	}
-	made, err := l.layer.Init(in[1:], want, b.element(0))
+	made, err := b.element(0).place(l.layer, in[1:], want)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (l *padded) Init(in, out []int, b *Builder) ([]int, error) {
 	}
 	scope := b.element(0)
 	scope.inner = true
-	return l.layer.Init(in, out, scope)
+	return scope.place(l.layer, in, out)
 }
 
 // Forward takes and returns the tokens of documents.

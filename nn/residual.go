@@ -15,7 +15,7 @@ func (l *residual) Init(in, out []int, b *Builder) ([]int, error) {
 	l.wantDX = b.NeedsInputGradient()
 	scope := b.element(0)
 	scope.mixed = true
-	made, err := l.layer.Init(in, in, scope)
+	made, err := scope.place(l.layer, in, in)
 	if err != nil {
 		return nil, err
 	}

@@ -38,8 +38,7 @@ var kept = struct {
 }{of: map[sequence]any{}}
 
 // first returns the first n elements of a sequence, not to be changed. It computes each
-// once: most of the time of a suite was spent on computing them for every rank of every
-// test.
+// once: computing them for every rank of every test took a quarter of a suite's time.
 func first[T any](s sequence, n int, element func(i int) T) []T {
 	if n > mostKept {
 		return grow(nil, n, element)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -31,17 +32,30 @@ func ReadJSONL(r io.Reader, o Options) iter.Seq2[*Doc, error] {
 
 // A record is a line of JSON. Entities and Spans are nil if the line has none.
 type record struct {
-	Text     *string    `json:"text"`
-	Entities []extent   `json:"entities"`
-	Spans    []extent   `json:"spans"`
-	Tokens   []wordSpan `json:"tokens"`
-	Answer   string     `json:"answer"`
+	Text     *string  `json:"text"`
+	Entities []extent `json:"entities"`
+	Spans    []extent `json:"spans"`
+	Tokens   []Token  `json:"tokens"`
+	Answer   string   `json:"answer"`
 }
 
-// A wordSpan is one of the tokens of Prodigy.
-type wordSpan struct {
+// A Token is the Range of a word in the JSON of Prodigy.
+type Token struct {
 	Start int `json:"start"`
 	End   int `json:"end"`
+}
+
+// Tokens returns the words of a document as Prodigy has them, or nil if Tokenize divides its
+// text into the same words.
+func (d *Doc) Tokens() []Token {
+	if slices.Equal(Tokenize(d.Text()).Words, d.Words) {
+		return nil
+	}
+	var tokens []Token
+	for _, o := range d.Offsets() {
+		tokens = append(tokens, Token(o))
+	}
+	return tokens
 }
 
 // An extent is an entity as code points of a text.
@@ -127,7 +141,7 @@ func (l *lines) document(line []byte, o Options) (*Doc, error) {
 
 // divided returns a document with these words of a text. White space between them that is
 // not a single space becomes words.
-func divided(text string, words []wordSpan) (*Doc, error) {
+func divided(text string, words []Token) (*Doc, error) {
 	d, chars, at := &Doc{}, []rune(text), 0
 	for _, w := range words {
 		if w.Start < at || w.End <= w.Start || w.End > len(chars) {

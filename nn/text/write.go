@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -61,21 +60,16 @@ func column(word, tag string) error {
 func WriteJSONL(w io.Writer, d *Doc) error {
 	offsets := d.Offsets()
 	line := struct {
-		Text     string     `json:"text"`
-		Entities *[][3]any  `json:"entities,omitempty"`
-		Tokens   []wordSpan `json:"tokens,omitempty"`
-	}{Text: d.Text()}
+		Text     string    `json:"text"`
+		Entities *[][3]any `json:"entities,omitempty"`
+		Tokens   []Token   `json:"tokens,omitempty"`
+	}{Text: d.Text(), Tokens: d.Tokens()}
 	if d.Annotated {
 		entities := [][3]any{}
 		for _, e := range d.Entities {
 			entities = append(entities, [3]any{offsets[e.Start].Start, offsets[e.End-1].End, e.Label})
 		}
 		line.Entities = &entities
-	}
-	if !slices.Equal(Tokenize(line.Text).Words, d.Words) {
-		for _, o := range offsets {
-			line.Tokens = append(line.Tokens, wordSpan(o))
-		}
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

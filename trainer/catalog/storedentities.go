@@ -123,15 +123,7 @@ func entitiesOf(row int, d *text.Doc, found []text.Span) Prediction {
 		{Name: "text", Value: words, Text: strconv.Quote(words)},
 		{Name: "entities", Value: entities, Text: strings.Join(shown, ", ")},
 	}
-	if !slices.Equal(text.Tokenize(words).Words, d.Words) { // as text.WriteJSONL
-		type token struct {
-			Start int `json:"start"`
-			End   int `json:"end"`
-		}
-		tokens := make([]token, len(offsets))
-		for i, o := range offsets {
-			tokens[i] = token(o)
-		}
+	if tokens := d.Tokens(); tokens != nil {
 		fields = append(fields, Field{Name: "tokens", Value: tokens, Extra: true})
 	}
 	return fields

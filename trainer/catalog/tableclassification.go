@@ -29,6 +29,9 @@ func (t tableClassification) Fit(d Dataset, network Network) (Problem, error) {
 	if schema.Classes, err = train.Table.Classes(target); err != nil {
 		return nil, err
 	}
+	if err := schema.storable(train.Table); err != nil {
+		return nil, err
+	}
 	return &tableClasses{classifier: t.classifier(network, &schema), schema: schema, dataset: rows}, checkSmoothing(t.loss, len(schema.Classes))
 }
 

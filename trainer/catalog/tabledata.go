@@ -116,9 +116,6 @@ func csvRows(path string, o Options) (Dataset, error) {
 		}
 		d.columns = append(d.columns, c)
 	}
-	if err := d.notable(); err != nil {
-		return nil, err
-	}
 	d.task = classificationTask
 	if t.Numeric(target, data.Range(nil, 0, t.Rows())) {
 		d.task = regressionTask
@@ -129,29 +126,6 @@ func csvRows(path string, o Options) (Dataset, error) {
 		d.info.Bytes += d.test.Table.Bytes
 	}
 	return d, nil
-}
-
-// mostTexts is how many bytes the different texts of all columns may take. They are written
-// twice as JSON, in which a character takes up to seven bytes, into the header of a file of
-// weights, which may have 100 MB.
-const mostTexts = 12 << 20
-
-// notable returns an error if the texts of columns do not fit into a file of weights.
-func (d *table) notable() error {
-	sum, longest, column := 0, 0, 0
-	for i, c := range d.columns {
-		n := 0
-		for _, text := range c.Categories {
-			n += len(text)
-		}
-		if sum += n; n > longest {
-			longest, column = n, i
-		}
-	}
-	if sum <= mostTexts {
-		return nil
-	}
-	return fmt.Errorf("%s: the different texts of its columns take %d MB, more than the limit of %d MB; remove columns of free text, such as %q", d.train.Table.Path, sum>>20, mostTexts>>20, d.columns[column].Name)
 }
 
 // divide returns the rows of t to train on, and the rows to evaluate on.

@@ -31,7 +31,7 @@ func (t tableRegression) Fit(d Dataset, network Network) (Problem, error) {
 	if schema.Mean, schema.Deviation, err = train.Table.Moments(target, train.Rows); err != nil {
 		return nil, err
 	}
-	return &tableValues{regressor: regressor{network: network, loss: t.loss, schema: schema}, dataset: rows}, nil
+	return &tableValues{regressor: regressor{network: network, loss: t.loss, schema: schema}, dataset: rows}, schema.storable(train.Table)
 }
 
 // Stored implements Task.

@@ -28,6 +28,34 @@ type tableSchema struct {
 	Deviation float64 `json:"deviation,omitempty"`
 }
 
+// mostTexts is how many bytes the texts of a schema may take. They are written twice as JSON,
+// in which a character takes up to seven bytes, into the header of a file of weights, which
+// may have 100 MB.
+const mostTexts = 12 << 20
+
+// storable returns an error if the schema does not fit into a file of weights. t is the
+// table that it describes.
+func (s *tableSchema) storable(t *data.Table) error {
+	sum, longest, column := 0, 0, s.Target
+	add := func(name string, texts []string) {
+		n := len(name)
+		for _, text := range texts {
+			n += len(text)
+		}
+		if sum += n; n > longest {
+			longest, column = n, name
+		}
+	}
+	add(s.Target, s.Classes)
+	for _, c := range s.Columns {
+		add(c.Name, c.Categories)
+	}
+	if sum <= mostTexts {
+		return nil
+	}
+	return fmt.Errorf("%s: the different texts of its columns take %d MB, more than the limit of %d MB; remove columns of free text, such as %q", t.Path, sum>>20, mostTexts>>20, column)
+}
+
 // noteSchema is the note that holds a tableSchema.
 const noteSchema = "table"
 
@@ -72,7 +100,8 @@ func storedSchema(notes map[string]string) (s tableSchema, err error) {
 	return s, nil
 }
 
-// fits returns a *MisfitError for a dataset without the columns.
+// fits returns a *MisfitError for a dataset without the columns. It completes the Info of one
+// that has them.
 func (s *tableSchema) fits(d Dataset) error {
 	var rows *data.Table
 	switch d := d.(type) {

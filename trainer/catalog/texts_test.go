@@ -22,9 +22,17 @@ func TestTooMuchText(t *testing.T) {
 		b.WriteString(",1\nb,x,2\n")
 	}
 	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
-	_, err := csvRows(path, Options{Target: "y", Holdout: .1})
-	require.ErrorContains(t, err, path+": the different texts of its columns take ")
-	require.ErrorContains(t, err, ` MB, more than the limit of 12 MB; remove columns of free text, such as "long"`)
+	rows, err := csvRows(path, Options{Target: "y", Holdout: .1})
+	require.NoError(t, err)
+	for _, task := range []Task{tableClassification{}, tableRegression{}} {
+		_, err = task.Fit(rows, nil)
+		require.ErrorContains(t, err, path+": the different texts of its columns take ")
+		require.ErrorContains(t, err, ` MB, more than the limit of 12 MB; remove columns of free text, such as "long"`)
+	}
+	rows, err = csvRows(path, Options{Target: "long", Holdout: .1})
+	require.NoError(t, err)
+	_, err = tableClassification{}.Fit(rows, nil)
+	require.ErrorContains(t, err, `such as "long"`, "classes count too")
 }
 
 // A predicted document can be read again as a corpus, whatever its words are.

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -203,7 +204,10 @@ func (t *Table) Encode(columns []Column, rows []int32) ([]float32, error) {
 		at[name] = i
 	}
 	for i := range columns {
-		from[i] = at[columns[i].Name]
+		var ok bool
+		if from[i], ok = at[columns[i].Name]; !ok {
+			return nil, fmt.Errorf("%s has no column %q", t.Path, columns[i].Name)
+		}
 	}
 	x := make([]float32, len(rows)*Width(columns))
 	to := 0

@@ -47,6 +47,6 @@ func (l *launcher) lookForSuspension() {
 	l.mu.Unlock()
 	if tell {
 		slices.Sort(pids)
-		l.show.Log("", fmt.Appendf(nil, "warning: all processes of this machine are suspended, so other machines give them up; kill -CONT %s resumes them", strings.Join(pids, " ")))
+		l.show.Log("", fmt.Appendf(nil, "warning: all processes of this job on this machine are suspended; kill -CONT %s resumes them", strings.Join(pids, " ")))
 	}
 }

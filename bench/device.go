@@ -36,12 +36,17 @@ func sameMemory(a, b collective.Vector) bool {
 	return &host(a)[0] == &host(b)[0]
 }
 
-// move copies src to dst unless they are the same memory.
-func (s *Spec) move(dst, src collective.Vector) error {
-	switch {
-	case dst == src, sameMemory(dst, src): // the first takes less of the time that is measured
+// fill copies the input to where a call in place expects it.
+func (s *Spec) fill(v *operands) error {
+	if !v.apart {
 		return nil
-	case s.Device != nil:
+	}
+	return s.move(v.dst, v.src)
+}
+
+// move copies src to dst.
+func (s *Spec) move(dst, src collective.Vector) error {
+	if s.Device != nil {
 		return s.Device.Copy(dst, src)
 	}
 	fold.Copy(host(dst), host(src)) // as layers write gradients
@@ -55,8 +60,13 @@ func (t *trial) ready(ctx context.Context) error {
 	} else if err := t.spec.Device.Clear(t.work); err != nil {
 		return err
 	}
-	if err := t.spec.move(t.src, t.given); err != nil || t.spec.Device == nil {
-		return err
+	if !sameMemory(t.src, t.given) {
+		if err := t.spec.move(t.src, t.given); err != nil {
+			return err
+		}
+	}
+	if t.spec.Device == nil {
+		return nil
 	}
 	return t.spec.Device.Wait(ctx)
 }

@@ -23,8 +23,15 @@ type operation struct {
 	// inside returns input and result in one buffer. It is nil if the operation does
 	// not work in place.
 	inside func(rank, count int, buffer collective.Vector) (dst, src collective.Vector)
-	// call makes one call. It must not change src unless src is part of dst.
-	call func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error
+	// call makes one call. It must not change the input unless that is part of the result.
+	call func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error
+}
+
+// operands are the result and the input of a call. They are passed by pointer, because
+// copying them would be part of the time of a call.
+type operands struct {
+	dst, src collective.Vector
+	apart    bool // they are not the same memory
 }
 
 // Operations returns the names of the operations that can be measured.
@@ -37,11 +44,11 @@ var operations = map[string]*operation{
 		factor: func(n int) float64 { return 2 * float64(n-1) / float64(n) },
 		want:   func(o *oracle, _, _, j int) int64 { return o.reduced(j) },
 		inside: whole,
-		call: func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
-			if err := s.move(dst, src); err != nil {
+		call: func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
+			if err := s.fill(v); err != nil {
 				return err
 			}
-			return g.AllReduce(ctx, dst, s.Reduction)
+			return g.AllReduce(ctx, v.dst, s.Reduction)
 		},
 	},
 	"allgather": {
@@ -50,8 +57,8 @@ var operations = map[string]*operation{
 		inside: func(rank, count int, buffer collective.Vector) (dst, src collective.Vector) {
 			return buffer, buffer.Slice(rank*count, (rank+1)*count)
 		},
-		call: func(ctx context.Context, g *collective.Group, _ *Spec, dst, src collective.Vector) error {
-			return g.AllGather(ctx, dst, src)
+		call: func(ctx context.Context, g *collective.Group, _ *Spec, v *operands) error {
+			return g.AllGather(ctx, v.dst, v.src)
 		},
 	},
 	"broadcast": {
@@ -59,13 +66,13 @@ var operations = map[string]*operation{
 		factor: func(int) float64 { return 1 },
 		want:   func(o *oracle, _, _, j int) int64 { return o.input(o.root, j) },
 		inside: whole,
-		call: func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
+		call: func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
 			if g.Rank() == s.Root {
-				if err := s.move(dst, src); err != nil {
+				if err := s.fill(v); err != nil {
 					return err
 				}
 			}
-			return g.Broadcast(ctx, dst, s.Root)
+			return g.Broadcast(ctx, v.dst, s.Root)
 		},
 	},
 	"reducescatter": {
@@ -74,24 +81,24 @@ var operations = map[string]*operation{
 		inside: func(rank, count int, buffer collective.Vector) (dst, src collective.Vector) {
 			return buffer.Slice(rank*count, (rank+1)*count), buffer
 		},
-		call: func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
-			return g.ReduceScatter(ctx, dst, src, s.Reduction)
+		call: func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
+			return g.ReduceScatter(ctx, v.dst, v.src, s.Reduction)
 		},
 	},
 	"alltoall": {
 		in: all, out: all, factor: allButOwn,
 		want: func(o *oracle, rank, part, j int) int64 { return o.input(part, rank*o.count+j) },
-		call: func(ctx context.Context, g *collective.Group, _ *Spec, dst, src collective.Vector) error {
-			return g.AllToAll(ctx, dst, src)
+		call: func(ctx context.Context, g *collective.Group, _ *Spec, v *operands) error {
+			return g.AllToAll(ctx, v.dst, v.src)
 		},
 	},
 	"sendrecv": { // round the ring
 		least: 2, in: one, out: one,
 		factor: func(int) float64 { return 1 },
 		want:   func(o *oracle, rank, _, j int) int64 { return o.input((rank+o.ranks-1)%o.ranks, j) },
-		call: func(ctx context.Context, g *collective.Group, _ *Spec, dst, src collective.Vector) error {
+		call: func(ctx context.Context, g *collective.Group, _ *Spec, v *operands) error {
 			up, down := (g.Rank()+1)%g.Size(), (g.Rank()+g.Size()-1)%g.Size()
-			return g.SendRecv(ctx, dst, down, src, up)
+			return g.SendRecv(ctx, v.dst, down, v.src, up)
 		},
 	},
 }

@@ -54,11 +54,11 @@ func faults() []fault {
 // one rank, in the first iteration.
 func faulty(op *operation, rank int, damage func(b []byte, width int)) *operation {
 	wrong, done := *op, false
-	wrong.call = func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
-		err := op.call(ctx, g, s, dst, src)
+	wrong.call = func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
+		err := op.call(ctx, g, s, v)
 		if g.Rank() == rank && !done {
 			done = true // only this rank's goroutine comes here
-			damage(host(dst), dst.DType().Size())
+			damage(host(v.dst), v.dst.DType().Size())
 		}
 		return err
 	}
@@ -121,7 +121,7 @@ func TestOracleCatchesACallThatDoesNothing(t *testing.T) {
 	groups := collectivetest.Local(t, 3)
 	for name, op := range operations {
 		idle := *op
-		idle.call = func(context.Context, *collective.Group, *Spec, collective.Vector, collective.Vector) error {
+		idle.call = func(context.Context, *collective.Group, *Spec, *operands) error {
 			return nil
 		}
 		for _, inside := range []bool{false, true} {
@@ -143,11 +143,11 @@ func TestOracleCatchesAnOldResult(t *testing.T) {
 	for name, op := range operations {
 		once := *op
 		var calls [3]int // by rank
-		once.call = func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
+		once.call = func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
 			if calls[g.Rank()]++; calls[g.Rank()] > 1 {
 				return nil
 			}
-			return op.call(ctx, g, s, dst, src)
+			return op.call(ctx, g, s, v)
 		}
 		s := Spec{Op: name, DType: collective.Int32, Reduction: collective.Sum, Iterations: 2, Check: true}
 		require.EqualValues(t, 3*40*op.out(3), wrongElements(t, groups, s, &once, false), "%s: all elements of the second iteration", name)
@@ -168,18 +168,18 @@ func TestOracleCatchesPartsOfAWrongRank(t *testing.T) {
 		}
 	}
 	neighbour := *operations["sendrecv"]
-	neighbour.call = func(ctx context.Context, g *collective.Group, _ *Spec, dst, src collective.Vector) error {
+	neighbour.call = func(ctx context.Context, g *collective.Group, _ *Spec, v *operands) error {
 		up, down := (g.Rank()+1)%g.Size(), (g.Rank()+g.Size()-1)%g.Size()
-		return g.SendRecv(ctx, dst, up, src, down)
+		return g.SendRecv(ctx, v.dst, up, v.src, down)
 	}
 	s := Spec{Op: "sendrecv", DType: collective.Int32, Iterations: 1, Check: true}
 	require.Positive(t, wrongElements(t, groups, s, &neighbour, false), "round the ring the other way")
 	other := *operations["broadcast"]
-	other.call = func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
+	other.call = func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
 		if g.Rank() == 0 {
-			copy(host(dst), host(src))
+			copy(host(v.dst), host(v.src))
 		}
-		return g.Broadcast(ctx, dst, 0)
+		return g.Broadcast(ctx, v.dst, 0)
 	}
 	s = Spec{Op: "broadcast", DType: collective.Int32, Root: 1, Iterations: 1, Check: true}
 	require.Positive(t, wrongElements(t, groups, s, &other, false), "from a rank that is not the root")
@@ -191,11 +191,11 @@ func TestOracleCatchesWrongReductions(t *testing.T) {
 	for asked := collective.Sum; asked <= collective.Prod; asked++ {
 		for done := collective.Sum; done <= collective.Prod; done++ {
 			op := *operations["allreduce"]
-			op.call = func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
-				if err := s.move(dst, src); err != nil {
+			op.call = func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
+				if err := s.fill(v); err != nil {
 					return err
 				}
-				return g.AllReduce(ctx, dst, done)
+				return g.AllReduce(ctx, v.dst, done)
 			}
 			s := Spec{Op: "allreduce", DType: collective.Float64, Reduction: asked, Iterations: 1, Check: true}
 			require.Equal(t, asked != done, wrongElements(t, groups, s, &op, true) > 0, "asked for %v, got %v", asked, done)
@@ -203,14 +203,14 @@ func TestOracleCatchesWrongReductions(t *testing.T) {
 	}
 	for name, missing := range map[string]byte{"left out": 0, "counted twice": 2} {
 		op := *operations["allreduce"]
-		op.call = func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
-			copy(host(dst), host(src))
+		op.call = func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
+			copy(host(v.dst), host(v.src))
 			if g.Rank() == 1 {
-				for i, b := range host(dst) {
-					host(dst)[i] = missing * b
+				for i, b := range host(v.dst) {
+					host(v.dst)[i] = missing * b
 				}
 			}
-			return g.AllReduce(ctx, dst, collective.Sum)
+			return g.AllReduce(ctx, v.dst, collective.Sum)
 		}
 		s := Spec{Op: "allreduce", DType: collective.Uint8, Reduction: collective.Sum, Iterations: 1, Check: true}
 		require.EqualValues(t, 3*40, wrongElements(t, groups, s, &op, false), "rank 1 is %s: all elements of all ranks are wrong", name)

@@ -208,19 +208,22 @@ func (b *buffers) allocate(seed uint64, memory places) (err error) {
 
 // outside returns the out-of-place trial.
 func (b *buffers) outside() *trial {
-	return &trial{buffers: b, dst: b.work.Slice(0, b.count*b.op.out(b.group.Size())), src: b.given}
+	return b.trial(b.work.Slice(0, b.count*b.op.out(b.group.Size())), b.given)
 }
 
 // inside returns the in-place trial.
 func (b *buffers) inside() *trial {
-	dst, src := b.op.inside(b.group.Rank(), b.count, b.work)
-	return &trial{buffers: b, dst: dst, src: src}
+	return b.trial(b.op.inside(b.group.Rank(), b.count, b.work))
+}
+
+func (b *buffers) trial(dst, src collective.Vector) *trial {
+	return &trial{buffers: b, operands: operands{dst: dst, src: src, apart: !sameMemory(dst, src)}}
 }
 
 // A trial is one size in one placement.
 type trial struct {
 	*buffers
-	dst, src collective.Vector
+	operands
 }
 
 // measure makes the warm-up iterations and those that count.
@@ -336,7 +339,7 @@ func (t *trial) once(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	begin := time.Since(origin)
-	err := t.op.call(ctx, t.group, t.spec, t.dst, t.src)
+	err := t.op.call(ctx, t.group, t.spec, &t.operands)
 	return time.Since(origin) - begin, err
 }
 

@@ -95,7 +95,7 @@ func (g *caller) callSendRecv(ctx context.Context, halves []half) error {
 // usable checks vectors before anything is sent, so that a caller's mistake
 // does not break the group.
 func (g *caller) usable(k Kind, dst, src *Vector) error {
-	if k == KindBarrier || g.onHost && dst.onHost() && src.onHost() {
+	if k == KindBarrier || g.onHost && dst.onHost() && (src == dst || src.onHost()) {
 		return nil
 	}
 	for _, v := range []*Vector{dst, src} {
@@ -151,6 +151,7 @@ func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, e
 		return nil, g.refusal(c)
 	}
 	if ctx.Err() != nil { // before the call, so no other rank is to blame, even if ctx had a deadline
+		g.watchdog.expire(ctx)
 		g.engine.Abort(&RankError{Rank: g.Rank(), Phase: "cancelled", Err: context.Cause(ctx)})
 	}
 	return limited, nil

@@ -359,6 +359,9 @@ type messageWatch struct {
 func (w *messageWatch) begin(ctx context.Context, m *Messages, peer int) {
 	w.peer.Store(int64(peer))
 	limited, _ := w.watchdog.begin(ctx) // alone, because the caller holds sending or receiving
+	if ctx.Err() != nil {
+		w.expire(ctx)
+	}
 	if w.stop == nil {
 		w.stop = m.breakAfter(limited, func() int { return int(w.peer.Load()) })
 	}

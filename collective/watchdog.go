@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/ringtrain/ringtrain/collective/publish"
 )
@@ -17,9 +18,9 @@ import (
 type watchdog struct {
 	most time.Duration // the deadline
 
-	state publish.Word
-	done  atomic.Pointer[<-chan struct{}] // Done() of the caller's context that is watched
-	armed atomic.Bool                     // the timer runs
+	state   publish.Word
+	watched atomic.Pointer[watchedContext]
+	armed   atomic.Bool // the timer runs
 
 	ctx    context.Context // nil until the first call, then always the same
 	cancel context.CancelCauseFunc
@@ -45,17 +46,36 @@ const (
 // most 1/checksPerDeadline of it.
 const checksPerDeadline = 16
 
+// A watchedContext is a caller's context whose end ends a call.
+type watchedContext struct {
+	ctx  context.Context
+	done <-chan struct{} // ctx.Done()
+}
+
+// same reports whether the end of ctx is that of w. w may be nil.
+func (w *watchedContext) same(ctx context.Context) bool {
+	return w != nil && (identical(w.ctx, ctx) || w.done == ctx.Done())
+}
+
+// identical reports whether two contexts are one, or false if that is not easy to tell.
+// Unlike ==, it works for all types and calls no function.
+func identical(a, b context.Context) bool {
+	type words [2]uintptr // of an interface: its type and its value
+	return *(*words)(unsafe.Pointer(&a)) == *(*words)(unsafe.Pointer(&b))
+}
+
 // begin returns the context for a call, which is valid until finish. It returns
-// false if another call is running.
+// false if another call is running. If ctx has ended, call expire: it may have ended
+// before the state was running.
 func (w *watchdog) begin(ctx context.Context) (context.Context, bool) {
-	done, state := ctx.Done(), running
-	if !w.watches(done) {
+	last, state := w.watched.Load(), running
+	if !last.same(ctx) {
 		state = setting
 	}
 	if !w.state.CompareAndSwap(idle, state) {
 		return nil, false
 	}
-	if !w.watches(done) {
+	if state == setting || w.watched.Load() != last {
 		w.state.Store(setting) // from here on, the end of the previous context does not affect this call
 		w.follow(ctx)
 		w.state.Store(running)
@@ -63,17 +83,11 @@ func (w *watchdog) begin(ctx context.Context) (context.Context, bool) {
 	if !w.armed.Load() {
 		w.arm()
 	}
-	if ctx.Err() != nil { // in case ctx ended before the state was running
-		w.cancel(context.Cause(ctx))
-	}
 	return w.ctx, true
 }
 
-// watches reports whether done is that of the context that is watched.
-func (w *watchdog) watches(done <-chan struct{}) bool {
-	watched := w.done.Load()
-	return watched != nil && *watched == done
-}
+// expire ends the context of the call because ctx has ended.
+func (w *watchdog) expire(ctx context.Context) { w.cancel(context.Cause(ctx)) }
 
 // reserve keeps calls from beginning until finish. It returns false if a call is
 // running.
@@ -101,7 +115,7 @@ func (w *watchdog) follow(ctx context.Context) {
 	w.watch++
 	mine := w.watch
 	done := ctx.Done()
-	w.done.Store(&done)
+	w.watched.Store(&watchedContext{ctx, done})
 	if done == nil {
 		return
 	}

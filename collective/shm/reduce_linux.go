@@ -151,7 +151,6 @@ func (r *run) show() (call uint64) {
 		t.early = false
 		return t.calls
 	}
-	t.under.Begun(r.h)
 	t.now = r.h
 	t.calls++
 	call = t.calls
@@ -176,6 +175,7 @@ func (r *run) show() (call uint64) {
 	}
 	t.myFlags[shown] = s.shown
 	t.raise(shown, call)
+	t.under.Begun(r.h)
 	return call
 }
 

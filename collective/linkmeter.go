@@ -61,7 +61,9 @@ func (m *linkMeter) measure(found *schedule.Links) (err error) {
 			}
 		}
 	}
-	found.Calls, err = m.calls()
+	if found.Calls, err = m.calls(); err == nil && !s.Shared && !s.OneHost() {
+		found.Correct(s.Hosts)
+	}
 	return err
 }
 

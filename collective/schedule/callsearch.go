@@ -299,8 +299,7 @@ func (s *Situation) expect(bytes float64) (float64, bool) {
 			most = mostSpilled * whole
 		}
 		if !s.Shared {
-			size := float64(len(s.Hosts))
-			links := 2 * (size - 1) / size * s.link().PerByte // in a ring; no algorithm needs less
+			links := share(len(s.Hosts)) * s.link().PerByte
 			least = leastInside * links
 			if !s.OneHost() {
 				least, most = leastBetween*links, min(most, mostBetween*links)

@@ -65,13 +65,52 @@ func (l Links) Check() error {
 	return nil
 }
 
+// What calls tell of links.
+const (
+	telling = 64 << 10 // bytes from which the time of a call is mostly that of its bytes
+	saved   = 1.5      // calls may take this much less time than their bytes need, because a limiter has saved up tokens
+)
+
+// Correct changes what a byte between hosts costs, if it must cost less, because calls took less
+// time than a link would need for their bytes, or if it seems to cost nothing. Then a trial of the
+// links was disturbed, and the calls tell the cost. hosts are those of a Situation.
+func (l *Links) Correct(hosts []int) {
+	far, n := &l.Far, len(l.Calls)
+	if n < 2 || l.Calls[n-1].Bytes < telling {
+		if far.PerByte == 0 {
+			far.PerByte = Network.PerByte
+		}
+		return
+	}
+	distinct := 0
+	for r := range hosts {
+		if firstOf(r, hosts) {
+			distinct++
+		}
+	}
+	a, b := l.Calls[0], l.Calls[n-1]
+	most := float64(b.Took) / float64(float64(b.Bytes)*share(distinct)) // no algorithm sends fewer bytes between hosts
+	if 0 < far.PerByte && far.PerByte <= saved*most {
+		return
+	}
+	added := float64(b.Took-a.Took) / float64(float64(b.Bytes-a.Bytes)*share(len(hosts))) // by bytes, to the time of a small call
+	far.PerByte = min(max(added, most/2), most)                                           // the small call may have been slow
+	*far = far.rounded()
+}
+
+// share returns how much of a vector each link carries in a ring of n.
+func share(n int) float64 { return 2 * float64(n-1) / float64(n) }
+
 // disturbed is how many times as long a byte may take as in a call of the size before.
 // Caches explain up to two.
 const disturbed = 3
 
 // Lasting reports whether l is worth keeping for other jobs: no other load seems to have
-// disturbed the calls.
+// disturbed the calls, and there was time for those that tell much.
 func (l *Links) Lasting() bool {
+	if n := len(l.Calls); n > 0 && l.Calls[n-1].Bytes < telling {
+		return false
+	}
 	for i := 1; i < len(l.Calls); i++ {
 		a, b := l.Calls[i-1], l.Calls[i]
 		if float64(b.Took)/float64(b.Bytes) > disturbed*float64(a.Took)/float64(a.Bytes) {

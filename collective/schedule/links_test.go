@@ -55,6 +55,7 @@ func TestLastingLinks(t *testing.T) {
 	l.Calls[1].Took = 125_000
 	require.False(t, l.Lasting(), "one call was disturbed")
 	require.True(t, (&Links{}).Lasting())
+	require.False(t, (&Links{Calls: []Sample{{4 << 10, 1_000_000, 0}, {16 << 10, 2_000_000, 0}}}).Lasting(), "small calls tell little")
 }
 
 func TestNeighbours(t *testing.T) {
@@ -65,4 +66,32 @@ func TestNeighbours(t *testing.T) {
 	}
 	require.True(t, Crowded(hosts))
 	require.False(t, Crowded([]int{0, 1, 2}))
+}
+
+// Calls bound what a byte between hosts costs. The times are of 8 hosts at 1 Gbit/s, which send
+// 1.75 times as many bytes as a vector has.
+func TestLinksCorrectedByCalls(t *testing.T) {
+	calls := []Sample{{4 << 10, 1_062_000, 0}, {64 << 10, 1_509_000, 0}, {256 << 10, 4_151_000, 0}, {1 << 20, 16_094_000, 0}}
+	apart, pairs := []int{0, 1, 2, 3, 4, 5, 6, 7}, []int{0, 0, 0, 0, 1, 1, 1, 1}
+	for name, c := range map[string]struct {
+		perByte float64
+		calls   []Sample
+		hosts   []int
+		want    float64
+	}{
+		"undisturbed":                    {8.4, calls, apart, 8.4},
+		"a trial was slow":               {61, calls, apart, 8.2},
+		"no trial was slower than empty": {0, calls, apart, 8.2},
+		"and small calls were slow, too": {0, []Sample{{4 << 10, 6_500_000, 0}, {256 << 10, 6_000_000, 0}}, apart, 6.5},
+		"small calls tell too little":    {61, []Sample{{4 << 10, 1_111_000, 0}, {16 << 10, 2_049_000, 0}}, apart, 61},
+		"one call tells nothing":         {0, []Sample{{256 << 10, 4_151_000, 0}}, apart, Network.PerByte},
+		"no calls":                       {0, nil, apart, Network.PerByte},
+		"tokens were saved up":           {13, calls, apart, 13},
+		"two hosts may send less":        {22, calls, pairs, 22},
+	} {
+		l := Links{Far: Cost{Latency: 320_000, PerByte: c.perByte, Fold: 1}, Calls: c.calls}
+		l.Correct(c.hosts)
+		require.Equal(t, 320_000., l.Far.Latency, name)
+		require.InDelta(t, c.want, l.Far.PerByte, 1e-9, name)
+	}
 }

@@ -16,7 +16,7 @@ const (
 	growth     = 4 // of trials, until one is long
 	roomFor    = 2 // trials of a larger size, or it is not tried: the first is slow while windows grow
 
-	latencyTrials   = 3
+	latencyTrials   = 3 // at the beginning, when ranks may not have found a core each, and as many at the end
 	LatencyRounds   = 4 // messages of a latency trial, one after another
 	bandwidthTrials = 3 // of the largest size
 
@@ -38,10 +38,13 @@ func Messages(bytes int) int {
 // links that share a cable share it here, too. The search is a state machine without
 // clocks. All ranks feed theirs with the same times, so all have the same Cost.
 type LinkSearch struct {
-	bound   time.Duration
-	size    int // bytes of the trials now; 0 while latency is measured
-	latency []time.Duration
-	long    []time.Duration // of the trials of this size, if it is the last
+	bound    time.Duration
+	size     int             // bytes of the trials now; 0 while latency is first measured
+	latency  []time.Duration // then
+	quickest time.Duration   // of the messages of all sizes so far; 0 before the first
+	long     []time.Duration // of the trials of this size, if it is the last
+	ending   bool            // latency is measured again:
+	settled  []time.Duration
 }
 
 // NewLinkSearch begins a search that ends at bound, unless a trial takes longer.
@@ -58,10 +61,12 @@ func (s *LinkSearch) Next(elapsed time.Duration) (bytes int, more bool) {
 		s.size = firstTrial
 	}
 	n := len(s.long)
-	if n == 0 {
+	last := LatencyRounds * min(slices.Min(s.latency), s.quickest)
+	if n == 0 || n < bandwidthTrials && elapsed+time.Duration(Messages(s.size))*s.long[n-1]+last < s.bound {
 		return s.size, true
 	}
-	return s.size, n < bandwidthTrials && elapsed+time.Duration(Messages(s.size))*s.long[n-1] < s.bound
+	s.ending = true
+	return 0, len(s.settled) < latencyTrials && elapsed+last < s.bound
 }
 
 // Measured gives the search the time of the last trial on the slowest rank.
@@ -69,10 +74,23 @@ func (s *LinkSearch) Measured(took, elapsed time.Duration) {
 	switch {
 	case s.size == 0:
 		s.latency = append(s.latency, took/LatencyRounds)
-	case len(s.long) > 0 || took >= longTrial || s.size == MostTrial || elapsed+s.room(took) > s.bound:
+		return
+	case s.ending:
+		s.settled = append(s.settled, took/LatencyRounds)
+		return
+	case s.quickest == 0 || took < s.quickest:
+		s.quickest = took
+	}
+	room := s.room(took)
+	if len(s.long) > 0 { // the first trial of this size was disturbed
+		room *= 2
+	}
+	switch {
+	case took >= longTrial || s.size == MostTrial || elapsed+room > s.bound:
 		s.long = append(s.long, took)
 	default:
 		s.size *= growth
+		s.long = nil
 	}
 }
 
@@ -95,11 +113,19 @@ func (s *LinkSearch) grown(took time.Duration) time.Duration {
 	return latency + growth*max(0, took-latency)
 }
 
-// Cost returns what the links cost. Nothing about folding was measured.
+// Cost returns what the links cost. Nothing about folding was measured. A byte costs nothing if
+// no message took longer than a shorter one; see Links.Correct.
 func (s *LinkSearch) Cost() Cost {
-	latency := float64(slices.Min(s.latency))
-	c := Cost{Latency: latency, PerByte: max(0, float64(slices.Min(s.long))-latency) / float64(s.size), Fold: Network.Fold}
-	return c.rounded()
+	first, long := slices.Min(s.latency), slices.Min(s.long)
+	latency := slices.Min(append(s.settled, first, s.quickest))
+	then := latency
+	if len(s.long) < bandwidthTrials { // these few trials were perhaps as slow as the first ones
+		then = min(first, 2*latency)
+	}
+	if then >= long {
+		then = latency
+	}
+	return Cost{Latency: float64(latency), PerByte: float64(long-then) / float64(s.size), Fold: Network.Fold}.rounded()
 }
 
 // rounded returns the cost with two digits, so that the same links measured twice mostly

@@ -128,3 +128,20 @@ func TestRoundedCost(t *testing.T) {
 	require.Equal(t, 1., c.Fold)
 	require.Equal(t, Cost{}, Cost{}.rounded())
 }
+
+// Ranks may be slow when they begin. Latency is measured again at the end, if there is time, and
+// is not longer than any message took.
+func TestLinkSearchBeginsSlowly(t *testing.T) {
+	link := Cost{Latency: 200_000, PerByte: 8}
+	for _, slow := range []int{1, 2, 3} {
+		s := NewLinkSearch(LinkBound * 3 / 5)
+		s.inVirtualTime(link, 300*time.Microsecond, func(trial, _ int) float64 {
+			if trial < slow {
+				return 20
+			}
+			return 1
+		})
+		require.LessOrEqual(t, s.Cost().Latency, 240_000., "%d slow trials", slow) // a message of 4 KB
+		require.InEpsilon(t, link.PerByte, s.Cost().PerByte, .06, "%d slow trials", slow)
+	}
+}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"unsafe"
 )
 
@@ -134,6 +135,7 @@ func (s Stream) Write(dst Ptr, src []byte) error {
 	if err := copyIn(dst, unsafe.Pointer(&src[0]), len(src), s.handle); err != nil {
 		return err
 	}
+	defer runtime.KeepAlive(src)        // the device may read it itself
 	return s.Sync(context.Background()) // cannot hang: the device copies or fails
 }
 
@@ -145,6 +147,7 @@ func (s Stream) Read(dst []byte, src Ptr) error {
 	if err := copyOut(unsafe.Pointer(&dst[0]), src, len(dst), s.handle); err != nil {
 		return err
 	}
+	defer runtime.KeepAlive(dst)
 	return s.Sync(context.Background())
 }
 

@@ -109,11 +109,7 @@ func (c Comm) Abort() error {
 // Split begins to make a communicator of the ranks that pass the same color, ordered by key.
 // All ranks of c must call it. A rank with color -1 gets a Comm without a communicator, which
 // it must Abort to free its memory. Poll c.AsyncError to learn when the new Comm is ready.
-// Versions before 2.18.1 return ErrAbsent.
 func (c Comm) Split(color, key int) (Comm, error) {
-	if !Splits() {
-		return Comm{}, fmt.Errorf("ncclCommSplit: %w", ErrAbsent)
-	}
 	var part Comm
 	err := c.do("ncclCommSplit", func(h uintptr) (r Result) {
 		part.handle, r = split(h, color, key)

@@ -1,10 +1,9 @@
 // Package nccl wraps NVIDIA's NCCL, which moves and reduces vectors between GPUs. Each
 // function of NCCL is one Go function or method of the same name.
 //
-// The library is loaded when first used, see [Available]. It must be version 2.14.3 or
-// newer, the first with non-blocking communicators. We make only those, so that a peer that
-// never joins does not block a thread. Functions that NCCL added later return [ErrAbsent] if
-// the library lacks them.
+// The library is loaded when first used, see [Available]. It must be version 2.19.3 or
+// newer. All communicators are non-blocking, so that a peer that never joins does not block a
+// thread.
 //
 // # Non-blocking communicators
 //

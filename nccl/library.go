@@ -1,7 +1,6 @@
 package nccl
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
@@ -9,33 +8,29 @@ import (
 )
 
 // functions are the functions of NCCL that we call, in the order of rt_nccl in nccl_gpu.h.
-// The optional ones may be missing in version Oldest.
-var functions = [...]struct {
-	name     string
-	optional bool
-}{
-	{"ncclGetVersion", false},
-	{"ncclGetUniqueId", false},
-	{"ncclGetErrorString", false},
-	{"ncclCommInitRankConfig", false},
-	{"ncclCommFinalize", false},
-	{"ncclCommDestroy", false},
-	{"ncclCommAbort", false},
-	{"ncclCommGetAsyncError", false},
-	{"ncclCommCount", false},
-	{"ncclCommUserRank", false},
-	{"ncclCommCuDevice", false},
-	{"ncclAllReduce", false},
-	{"ncclReduce", false},
-	{"ncclBroadcast", false},
-	{"ncclAllGather", false},
-	{"ncclReduceScatter", false},
-	{"ncclSend", false},
-	{"ncclRecv", false},
-	{"ncclGroupStart", false},
-	{"ncclGroupEnd", false},
-	{"ncclGetLastError", true},
-	{"ncclCommSplit", true}, // 2.18.1
+var functions = [...]string{
+	"ncclGetVersion",
+	"ncclGetUniqueId",
+	"ncclGetErrorString",
+	"ncclCommInitRankConfig",
+	"ncclCommFinalize",
+	"ncclCommDestroy",
+	"ncclCommAbort",
+	"ncclCommGetAsyncError",
+	"ncclCommCount",
+	"ncclCommUserRank",
+	"ncclCommCuDevice",
+	"ncclAllReduce",
+	"ncclReduce",
+	"ncclBroadcast",
+	"ncclAllGather",
+	"ncclReduceScatter",
+	"ncclSend",
+	"ncclRecv",
+	"ncclGroupStart",
+	"ncclGroupEnd",
+	"ncclGetLastError",
+	"ncclCommSplit",
 }
 
 // loaded is the library of this process. After a failure the next call tries again, which
@@ -44,7 +39,6 @@ var loaded struct {
 	sync.Mutex
 	library *cuda.Shared
 	version Version
-	splits  bool
 }
 
 // Available returns nil if NCCL can be used. Otherwise the error wraps cuda.ErrUnavailable
@@ -91,23 +85,21 @@ func open() error {
 			bind(addresses)
 			return getVersion()
 		})
-		loaded.version, loaded.splits = v, addresses[len(addresses)-1] != 0
+		loaded.version = v
 		return err
 	})
 	loaded.library = library
 	return err
 }
 
-// resolve looks up the functions. The address of an absent one is 0. missing names the first
-// required function that is absent.
+// resolve looks up the functions. missing names the first that is absent.
 func resolve(symbol func(name string) (uintptr, error)) (addresses [len(functions)]uintptr, missing string) {
-	for i, f := range functions {
-		address, err := symbol(f.name)
-		if err == nil {
-			addresses[i] = address
-		} else if !f.optional && missing == "" {
-			missing = f.name
+	for i, name := range functions {
+		address, err := symbol(name)
+		if err != nil && missing == "" {
+			missing = name
 		}
+		addresses[i] = address
 	}
 	return addresses, missing
 }
@@ -115,7 +107,7 @@ func resolve(symbol func(name string) (uintptr, error)) (addresses [len(function
 // usable returns the version of a library that can be used, and otherwise what is wrong with
 // it. It calls version only if the library has the function for it.
 func usable(s *cuda.Shared, missing string, version func() (Version, error)) (Version, error) {
-	if missing == functions[0].name {
+	if missing == functions[0] {
 		return 0, s.Refuse(fmt.Errorf("%s has no function %s, so it is not NCCL", s.Path, missing))
 	}
 	v, err := version()
@@ -130,15 +122,4 @@ func usable(s *cuda.Shared, missing string, version func() (Version, error)) (Ve
 		return v, nil
 	}
 	return 0, s.Refuse(err)
-}
-
-// ErrAbsent is wrapped by the error of a function that this version of NCCL lacks.
-var ErrAbsent = errors.New("this version of NCCL does not have this function")
-
-// Splits reports whether the library has Comm.Split, which NCCL has since 2.18.1. It is false
-// before the library is loaded.
-func Splits() bool {
-	loaded.Lock()
-	defer loaded.Unlock()
-	return loaded.splits
 }

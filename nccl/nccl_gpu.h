@@ -30,8 +30,7 @@ typedef struct {
 	uint64_t count;
 } rt_nccl_command;
 
-// The functions of NCCL that we call, in the order of functions in library.go. The last two
-// may be NULL.
+// The functions of NCCL that we call, in the order of functions in library.go.
 typedef struct {
 	int (*version)(int *);
 	int (*unique_id)(rt_nccl_id *);

@@ -145,7 +145,6 @@ func TestCalls(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	require.NoError(t, func() error { emulate(t); return Available() }())
-	require.True(t, Splits())
 	join(t, 4, func(m *member) {
 		part, err := m.comm.Split(m.rank%2, -m.rank)
 		assert.NoError(t, err)

@@ -5,8 +5,10 @@ import "fmt"
 // A Version is a version of NCCL, in the numbering of ncclGetVersion.
 type Version int
 
-// Oldest is the oldest version that we support, the first with non-blocking communicators.
-const Oldest = Version(21403)
+// Oldest is the oldest version that we support. Non-blocking communicators are older, but until
+// 2.19 NCCL knew what a thread had begun only in that thread: an Abort in another one freed a
+// communicator that NCCL was still connecting.
+const Oldest = Version(21903)
 
 // NewVersion is NCCL_VERSION of NCCL's header. Up to 2.8 a major version counted 1000, since
 // then 10000.

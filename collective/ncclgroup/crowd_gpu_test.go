@@ -77,8 +77,8 @@ func TestSharedDevice(t *testing.T) {
 		name, version, refused string
 		variable               func(rank int) string
 	}{
-		{"the oldest, one host", "2.14.3", older, together},
-		{"the oldest, separate hosts", "2.14.3", "", separate},
+		{"the oldest, one host", "2.19.3", older, together},
+		{"the oldest, separate hosts", "2.19.3", "", separate},
 		{"2.29, one host", "2.29.7", older, together},
 		{"2.29, the variable is unknown", "2.29.7", older, allowed},
 		{"2.30.2, the variable is unknown", "2.30.2", older, allowed},

@@ -315,6 +315,11 @@ func TestGraphHoldsTheCommunicator(t *testing.T) {
 	closes := make([]int, 2)
 	all := faultyRanks(t, 2, Must, anyOrder, func(r int, g hardware) hardware { return &faulty{hardware: g, closes: &closes[r]} })
 	var graph *cuda.Graph
+	run(t, all, func(ctx context.Context, r *rank) { // NCCL connects in the first call, which needs all ranks
+		v, err := put(r.workplace, make([]float32, 10))
+		assert.NoError(t, err)
+		assert.NoError(t, r.AllReduce(ctx, v, collective.Sum))
+	})
 	v, err := put(all[0].workplace, make([]float32, 10))
 	require.NoError(t, err)
 	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: 10}

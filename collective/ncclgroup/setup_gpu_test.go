@@ -65,22 +65,28 @@ func emulate() error {
 // shared is the first NCCL that lets ranks of one process share a device.
 var shared = nccl.NewVersion(2, 30, 3)
 
-// crowd lets ranks of one process share a device, if NCCL can.
+// crowd lets ranks of one process share a device, if NCCL can. Their kernels wait for each
+// other, so all must run at once: they have few blocks each, and streams do not share a queue.
 func crowd() error {
-	if err := os.Setenv(multiRank, "1"); err != nil {
-		return err
+	for name, value := range map[string]string{multiRank: "1", maxCTAs: "4", "CUDA_DEVICE_MAX_CONNECTIONS": "32"} {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
 	}
 	return nccl.Available()
 }
 
-const multiRank = "NCCL_MULTI_RANK_GPU_ENABLE"
+const (
+	multiRank = "NCCL_MULTI_RANK_GPU_ENABLE"
+	maxCTAs   = "NCCL_MAX_CTAS"
+)
 
 // sharing returns the variables for a rank that shares its device with other processes.
 // Older versions of NCCL refuse it to ranks of the same host, so each rank claims a
 // host of its own.
 func sharing(v nccl.Version, rank int) []string {
 	if v >= shared {
-		return []string{multiRank + "=1"}
+		return []string{multiRank + "=1", maxCTAs + "=4"}
 	}
 	return []string{fmt.Sprintf("NCCL_HOSTID=rank%d", rank), "NCCL_NET=Socket", "NCCL_SOCKET_IFNAME=lo", "NCCL_MNNVL_ENABLE=0"}
 }

@@ -106,7 +106,7 @@ func TestGPUOldNCCL(t *testing.T) {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
 		t.Skip("only the emulator can pass for another version")
 	}
-	for version, plan := range map[string]string{"2.14.3": "NCCL 2.14.3, in an order of its own", "2.12.12": "host memory, without NCCL"} {
+	for version, plan := range map[string]string{"2.19.3": "NCCL 2.19.3, in an order of its own", "2.12.12": "host memory, without NCCL"} {
 		t.Setenv("RINGTRAIN_EMULATOR_NCCL", version)
 		got, _ := trainOnGPUs(t, fewSteps(t, "--workers", "2", "--share-gpu", "--device", "cuda")...)
 		require.Contains(t, got[len(got)-1].Plan, plan)
@@ -215,7 +215,7 @@ func TestGPUMistakes(t *testing.T) {
 		"--graphs apart: the workers compute on the CPU":                 {args: "--workers 1 --device cpu --graphs apart"},
 		"ringtrain: --graphs whole: gradients are summed in host memory": {args: "--workers 2 --device cuda --share-gpu --graphs whole --nccl off"},
 		"--nccl must: NCCL does not keep ring order":                     {args: "--workers 2 --device cuda --share-gpu --nccl must --order ring"},
-		"is NCCL 2.12.12, and 2.14.3 or newer is needed":                 {"RINGTRAIN_EMULATOR_NCCL=2.12.12", "--workers 2 --device cuda --share-gpu --nccl must"},
+		"is NCCL 2.12.12, and 2.19.3 or newer is needed":                 {"RINGTRAIN_EMULATOR_NCCL=2.12.12", "--workers 2 --device cuda --share-gpu --nccl must"},
 		"ringtrain: --device cuda: no GPU can be used: cuBLAS":           {"RINGTRAIN_CUBLASLT_LIB=/nonexistent", "--workers 1 --device cuda"},
 		"no GPU can be used: ":                                           {"RINGTRAIN_EMULATOR_DEVICES=0", "--workers 1 --device cuda"},
 	} {

@@ -193,7 +193,7 @@ func (s *standIns) defects() []defect {
 		all = append(all, defect{c.name, c.env, "", 0, append(c.says, ownPTX), 1})
 	}
 	for _, c := range append(s.wrong(nccl, "NCCL"), []defect{
-		{name: "an old NCCL", env: []string{"RINGTRAIN_EMULATOR_NCCL=2.14.2"}, says: []string{s.files[nccl] + " is NCCL 2.14.2, and 2.14.3 or newer is needed: pip install"}},
+		{name: "an old NCCL", env: []string{"RINGTRAIN_EMULATOR_NCCL=2.19.2"}, says: []string{s.files[nccl] + " is NCCL 2.19.2, and 2.19.3 or newer is needed: pip install"}},
 		{name: "NCCL without a function", env: []string{s.without(nccl, "ncclCommFinalize")}, says: []string{"is NCCL 2.30.7, but was built without the function ncclCommFinalize", "pip install"}},
 		{name: "another library for NCCL", env: []string{nccl + "=" + s.files[lt]}, says: []string{s.files[lt] + " has no function ncclGetVersion, so it is not NCCL: pip install"}},
 	}...) {

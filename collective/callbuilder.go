@@ -36,6 +36,9 @@ func (b *callBuilder) allGather(c *Call, dst, src *Vector) error {
 	if err := b.fits(KindAllGather, dst, src, dst.n, src.n*b.Size()); err != nil {
 		return err
 	}
+	if err := b.apart(KindAllGather, dst, src, b.Rank()*src.n); err != nil {
+		return err
+	}
 	c.Kind, c.DType, c.Count = KindAllGather, src.dtype, uint64(src.n)
 	return nil
 }
@@ -59,10 +62,33 @@ func (b *callBuilder) reduceScatter(c *Call, dst, src *Vector, counts []int, op 
 // fits checks that two vectors have the same type, and that a length is what it
 // should be.
 func (b *callBuilder) fits(k Kind, dst, src *Vector, got, want int) error {
-	if dst.dtype != src.dtype || got != want {
-		return fmt.Errorf("collective: %v of %v into %v among %d ranks: types or lengths do not match: got %d elements, want %d", k, *src, *dst, b.Size(), got, want)
+	switch {
+	case dst.dtype.Size() == 0 || src.dtype.Size() == 0:
+		return zeroVector(k)
+	case dst.dtype != src.dtype:
+		return fmt.Errorf("collective: %v of %v into %v: the vectors must have the same type", k, *src, *dst)
+	case got != want:
+		return fmt.Errorf("collective: %v of %v into %v among %d ranks: lengths do not match: got %d elements, want %d", k, *src, *dst, b.Size(), got, want)
 	}
 	return nil
+}
+
+func zeroVector(k Kind) error {
+	return fmt.Errorf("collective: %v of a zero Vector: make Vectors with Of", k)
+}
+
+// apart checks that two vectors share no memory. dst may contain src at an element of its own,
+// unless own is negative.
+func (b *callBuilder) apart(k Kind, dst, src *Vector, own int) error {
+	if !dst.overlaps(src) {
+		return nil
+	}
+	if own >= 0 && own+src.n <= dst.n {
+		if piece := dst.Slice(own, own+src.n); piece.same(src) {
+			return nil
+		}
+	}
+	return fmt.Errorf("collective: %v of %v into %v: the two share memory, so elements would be overwritten before they are sent", k, *src, *dst)
 }
 
 func (b *callBuilder) rooted(k Kind, root int) error {

@@ -100,7 +100,7 @@ func (g *caller) usable(k Kind, dst, src *Vector) error {
 	}
 	for _, v := range []*Vector{dst, src} {
 		if v.dtype.Size() == 0 {
-			return fmt.Errorf("collective: %v of a zero Vector: make Vectors with Of", k)
+			return zeroVector(k)
 		}
 		if !g.engine.Reaches(*v) {
 			return fmt.Errorf("collective: %v of %v: %w: this group's engine cannot access that memory", k, *v, ErrUnsupported)

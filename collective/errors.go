@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -11,8 +12,9 @@ var (
 	// closed.
 	ErrClosed = errors.New("closed")
 	// ErrConcurrent is returned when a second goroutine calls a Group during a
-	// call. The caller must determine the order of calls.
-	ErrConcurrent = errors.New("another call of this group is in progress: call a group from one goroutine at a time")
+	// call, or calls a Group of Sub during a call of the one that it was made
+	// from, or the reverse. The caller must determine the order of calls.
+	ErrConcurrent = errors.New("another call of this group, or of one that shares its connections, is in progress: make one call at a time")
 	// ErrMessaging is returned by calls of a Group that exchanges messages.
 	ErrMessaging = errors.New("the group exchanges messages: call Messages.End before the next call")
 	// ErrUnsupported is returned for a combination of operation, type and
@@ -33,9 +35,29 @@ var (
 	// ErrLeft says that a rank closed the group while other ranks still used it.
 	ErrLeft = errors.New("it closed the group while other ranks still used it")
 	// ErrLate says that a rank is alive but did not make the call before the
-	// deadline.
+	// deadline: that of Options, or that of the caller's context. In the latter
+	// case the error here is also a context.DeadlineExceeded.
 	ErrLate = errors.New("it is alive but did not make the call before the deadline")
 )
+
+// lateness returns ErrLate, or an error that also says that a context's deadline passed.
+func lateness(cause error) error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return pastDeadline{}
+	}
+	return ErrLate
+}
+
+// pastDeadline is ErrLate because a caller's context had a deadline.
+type pastDeadline struct{}
+
+func (pastDeadline) Error() string {
+	return "it is alive but did not make the call before the deadline of the caller's context"
+}
+
+func (pastDeadline) Is(target error) bool {
+	return target == ErrLate || target == context.DeadlineExceeded
+}
 
 // A RankError says which rank broke a group, during which call, and how.
 type RankError struct {

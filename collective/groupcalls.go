@@ -46,6 +46,9 @@ func (g *Group) AllGatherV(ctx context.Context, dst, src Vector, counts []int) e
 	if err := g.fits(KindAllGather, &dst, &src, dst.n, total(counts)); err != nil {
 		return err
 	}
+	if err := g.apart(KindAllGather, &dst, &src, total(counts[:g.Rank()])); err != nil {
+		return err
+	}
 	return g.call(ctx, &Call{Kind: KindAllGather, DType: src.dtype, Count: uint64(dst.n), Root: digestCounts(counts)}, &dst, &src, counts)
 }
 
@@ -105,6 +108,9 @@ func (g *Group) AllToAll(ctx context.Context, dst, src Vector) error {
 	if err := g.fits(KindAllToAll, &dst, &src, dst.n, src.n); err != nil {
 		return err
 	}
+	if err := g.apart(KindAllToAll, &dst, &src, -1); err != nil {
+		return err
+	}
 	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype, Count: uint64(src.n)}, &dst, &src, nil)
 }
 
@@ -126,6 +132,9 @@ func (g *Group) AllToAllV(ctx context.Context, dst, src Vector, sends, recvs []i
 	}
 	if own := g.Rank(); sends[own] != recvs[own] {
 		return fmt.Errorf("collective: AllToAllV: rank %d sends itself %d elements and receives %d: sends[%d] and recvs[%d] must be equal", own, sends[own], recvs[own], own, own)
+	}
+	if err := g.apart(KindAllToAll, &dst, &src, -1); err != nil {
+		return err
 	}
 	counts := append(append(make([]int, 0, 2*g.Size()), sends...), recvs...)
 	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype, Root: pairCounts}, &dst, &src, counts)

@@ -220,7 +220,7 @@ func (e *HostEngine) tooLate(ctx context.Context) *RankError {
 			culprit = r
 		}
 	}
-	return &RankError{Rank: culprit, Phase: "not called", Err: ErrLate}
+	return &RankError{Rank: culprit, Phase: "not called", Err: lateness(cause)}
 }
 
 // Abort is part of Engine.

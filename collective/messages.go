@@ -391,7 +391,7 @@ func (m *Messages) breakAfter(ctx context.Context, late func() int) (stop func()
 	return context.AfterFunc(ctx, func() {
 		broke := &RankError{Rank: m.g.Rank(), Phase: "cancelled", Err: context.Cause(ctx)}
 		if errors.Is(broke.Err, ErrLate) || errors.Is(broke.Err, context.DeadlineExceeded) {
-			broke = &RankError{Rank: late(), Phase: "not called", Err: ErrLate}
+			broke = &RankError{Rank: late(), Phase: "not called", Err: lateness(broke.Err)}
 		}
 		m.host.Abort(broke)
 	})

@@ -15,7 +15,8 @@ import (
 // takes part in the call, but gets a nil Group.
 //
 // The new Group has a View of its own ranks and shares g's connections. Calls
-// of the two must not overlap. A failure of one breaks both. Close the new
+// of the two must not overlap, asynchronous ones neither: one of them fails with
+// ErrConcurrent. A failure of one breaks both. Close the new
 // Group no later than g; closing it during a call is a failure.
 //
 // When a deadline passes, the error names the rank that is waited for. That
@@ -45,6 +46,7 @@ func (g *Group) Sub(ctx context.Context, color, key int) (*Group, error) {
 	}
 	sub := NewGroup(v, e, g.opts)
 	sub.id = g.subID(color)
+	sub.watchdog.join(&g.watchdog)
 	return sub, nil
 }
 

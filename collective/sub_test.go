@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -155,4 +156,49 @@ func TestSubNumbersRanksInOneWay(t *testing.T) {
 	outer.Abort(&RankError{Rank: 2, Phase: "mismatch", Err: differ(1, 2)}) // of 1 and 3 of the View
 	require.ErrorContains(t, AbilitiesOf(transports[0]).Err(), "rank 3 called Barrier() #8, rank 1 called Barrier() #7")
 	require.NoError(t, errors.Join(inner.Close(), outer.Close(), bottom.Close()))
+}
+
+// Calls of a group and of its Subs exclude each other. The call that comes too early has no
+// effect.
+func TestSubExcludesOtherCalls(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	views, transports := Local(2)
+	var family [2][]*Group // by rank: the group, its Sub, and a Sub of that
+	each := func(call func(r int)) {
+		var all sync.WaitGroup
+		for r := range views {
+			all.Go(func() { call(r) })
+		}
+		all.Wait()
+	}
+	each(func(r int) {
+		g := NewGroup(views[r], OverTransport(views[r], transports[r]), Options{})
+		family[r] = append(family[r], g)
+		for range 2 {
+			sub, err := g.Sub(ctx, 0, r)
+			if !assert.NoError(t, err) {
+				return
+			}
+			family[r], g = append(family[r], sub), sub
+		}
+	})
+	for _, busy := range family[0] {
+		_, alone := busy.watchdog.begin(ctx)
+		require.True(t, alone)
+		for _, g := range family[0] {
+			require.ErrorIs(t, g.Barrier(ctx), ErrConcurrent)
+		}
+		_, err := family[0][0].Messages(ctx)
+		require.ErrorIs(t, err, ErrConcurrent)
+		busy.watchdog.finish()
+	}
+	each(func(r int) {
+		for _, g := range family[r] {
+			assert.NoError(t, g.Barrier(ctx))
+		}
+		for _, g := range slices.Backward(family[r]) {
+			assert.NoError(t, g.Close())
+		}
+	})
 }

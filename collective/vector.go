@@ -149,3 +149,12 @@ func (v *Vector) set(w *Vector) {
 func (v *Vector) same(w *Vector) bool {
 	return v.host == w.host && v.addr == w.addr && v.device == w.device && v.n == w.n
 }
+
+// overlaps reports whether two vectors share memory.
+func (v *Vector) overlaps(w *Vector) bool {
+	if v.device != w.device || v.n == 0 || w.n == 0 {
+		return false
+	}
+	at, too := uintptr(v.host)+v.addr, uintptr(w.host)+w.addr // one of the two is 0
+	return at < too+uintptr(w.n*w.dtype.Size()) && too < at+uintptr(v.n*v.dtype.Size())
+}

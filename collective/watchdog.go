@@ -20,7 +20,8 @@ type watchdog struct {
 
 	state   publish.Word
 	watched atomic.Pointer[watchedContext]
-	armed   atomic.Bool // the timer runs
+	armed   atomic.Bool                 // the timer runs
+	others  atomic.Pointer[atomic.Bool] // whether a call runs of this group or of those that share its connections; nil if there are none
 
 	ctx    context.Context // nil until the first call, then always the same
 	cancel context.CancelCauseFunc
@@ -72,7 +73,7 @@ func (w *watchdog) begin(ctx context.Context) (context.Context, bool) {
 	if !last.same(ctx) {
 		state = setting
 	}
-	if !w.state.CompareAndSwap(idle, state) {
+	if !w.acquire(state) {
 		return nil, false
 	}
 	if state == setting || w.watched.Load() != last {
@@ -91,10 +92,35 @@ func (w *watchdog) expire(ctx context.Context) { w.cancel(context.Cause(ctx)) }
 
 // reserve keeps calls from beginning until finish. It returns false if a call is
 // running.
-func (w *watchdog) reserve() bool { return w.state.CompareAndSwap(idle, reserved) }
+func (w *watchdog) reserve() bool { return w.acquire(reserved) }
+
+// acquire changes the state from idle, unless a call is running.
+func (w *watchdog) acquire(state uint64) bool {
+	if !w.state.CompareAndSwap(idle, state) {
+		return false
+	}
+	if others := w.others.Load(); others != nil && others.Swap(true) {
+		w.state.Publish(idle)
+		return false
+	}
+	return true
+}
 
 // finish ends the call, or what reserve began.
-func (w *watchdog) finish() { w.state.Publish(idle) }
+func (w *watchdog) finish() {
+	if others := w.others.Load(); others != nil {
+		others.Store(false)
+	}
+	w.state.Publish(idle)
+}
+
+// join makes the calls of w and of another group exclude each other. None is running.
+func (w *watchdog) join(other *watchdog) {
+	if other.others.Load() == nil {
+		other.others.Store(new(atomic.Bool))
+	}
+	w.others.Store(other.others.Load())
+}
 
 // follow watches ctx instead of the previous context. Once the watchdog is closed,
 // it watches nothing.

@@ -222,6 +222,8 @@ func (c Config) checkParts() error {
 		return errors.New("trainer: nothing to compute with: Config.Backend is nil")
 	case c.Strategy == nil:
 		return errors.New("trainer: Config.Strategy is nil: AllReduce is one")
+	case c.Steps < 0:
+		return fmt.Errorf("trainer: Config.Steps is %d", c.Steps)
 	case c.Task.Micro() < 1:
 		return errors.New("trainer: no rows to train on: Config.Task has no micro-batches")
 	}

@@ -214,6 +214,7 @@ func Train(ctx context.Context, c Config) (Result, error) {
 func (c Config) settings() []Setting {
 	return []Setting{
 		{Name: "the number of steps", Value: fmt.Sprint(c.Steps)},
+		{Name: "the seed", Value: fmt.Sprint(c.Seed)},
 		{Name: "the number of micro-batches", Value: fmt.Sprint(c.Task.Micro())},
 		{Name: "the reduction", Value: c.Reduce.String()},
 		{Name: "the recording of steps", Value: c.Recording.String()},

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"log"
 	"net"
 	"net/netip"
@@ -13,9 +14,11 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// sockets is memberlist's own transport with two changes: every stream has a
-// deadline, and Shutdown ends all dials and streams in progress. So no goroutine
-// keeps waiting for a peer that does not answer.
+// sockets is memberlist's own transport with three changes: every stream has a
+// deadline, Shutdown ends all dials and streams in progress, and incoming streams
+// are limited. So no goroutine keeps waiting for a peer that does not answer, and
+// a stranger, whose bytes memberlist collects before it finds that they have the
+// wrong key, costs little.
 type sockets struct {
 	*memberlist.NetTransport
 	ctx      context.Context // until Shutdown
@@ -25,6 +28,7 @@ type sockets struct {
 	pump     sync.WaitGroup
 	stop     chan struct{} // ends the pump, after the listeners
 	once     sync.Once
+	incoming admission
 }
 
 // bindTries is how many free ports are tried. A port that is free for TCP may be in
@@ -67,7 +71,7 @@ func (s *sockets) forward() {
 	for {
 		select {
 		case conn := <-s.NetTransport.StreamCh():
-			conn = s.tie(conn)
+			conn = s.incoming.admit(s.tie(conn))
 			select {
 			case s.streams <- conn:
 			case <-s.ctx.Done():
@@ -94,7 +98,7 @@ func (s *sockets) DialAddressTimeout(a memberlist.Address, timeout time.Duration
 	if err != nil {
 		return nil, err
 	}
-	return s.tie(conn), nil
+	return &answer{Conn: s.tie(conn)}, nil
 }
 
 func (s *sockets) tie(conn net.Conn) net.Conn {
@@ -123,6 +127,33 @@ type tied struct {
 func (t *tied) Close() error {
 	t.untie()
 	return t.Conn.Close()
+}
+
+// answer is an outgoing stream. If what answers is another program, reading fails. memberlist
+// itself, if it has a key, takes any program for one without a key.
+type answer struct {
+	net.Conn
+	begun bool
+}
+
+// The first byte of what memberlist sends is one of these.
+const (
+	lastMessage = 13  // its kinds of messages are 0 to 13
+	labelByte   = 244 // the name of a cluster comes first
+)
+
+// errForeign has memberlist's text for a message of no known kind.
+var errForeign = errors.New("invalid msgType")
+
+func (a *answer) Read(b []byte) (int, error) {
+	n, err := a.Conn.Read(b)
+	if n > 0 && !a.begun {
+		a.begun = true
+		if b[0] > lastMessage && b[0] != labelByte {
+			return 0, errForeign
+		}
+	}
+	return n, err
 }
 
 var _ memberlist.NodeAwareTransport = (*sockets)(nil)

@@ -25,8 +25,15 @@ func (screen) Emit(e event.Event) {
 		fmt.Printf("%d workers trained %d steps: weights %s\n", e.Workers, e.Steps, e.WeightsSHA256)
 	}
 }
-func (screen) Log(worker string, line []byte) { fmt.Fprintf(os.Stderr, "[%s] %s\n", worker, line) }
-func (screen) Notice(text string)             { fmt.Fprintln(os.Stderr, text) }
+
+func (screen) Log(worker string, line []byte) {
+	if worker != "" { // else the job itself says it
+		fmt.Fprintf(os.Stderr, "[%s] ", worker)
+	}
+	fmt.Fprintf(os.Stderr, "%s\n", line)
+}
+
+func (screen) Notice(text string) { fmt.Fprintln(os.Stderr, text) }
 
 func main() {
 	spec := job.NewSpec(catalog.New(), "examples/mnist.cfg")

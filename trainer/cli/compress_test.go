@@ -58,6 +58,8 @@ func TestCompressResumes(t *testing.T) {
 		for want, change := range map[string][]string{
 			"the number of workers (3, was 2), compression residuals of 2 workers, which are dropped; the result will differ": {"--workers", "3"},
 			"--compress (none, was " + how + "), compression residuals of 2 workers":                                          {"--compress", "none"},
+			"was allreduce), compression residuals of 2 workers":                                                              {"--strategy", "local-sgd", "--inner-steps", "2"},
+			"--reduce (sum, was mean), compression residuals of 2 workers":                                                    {"--reduce", "sum"},
 			"--compress (bf16, was " + how + "); the result will differ":                                                      {"--compress", "bf16"},
 		} {
 			code, _, stderr := result(small(t, append(append(args, "--steps", "22", "--resume", dir, "--out", t.TempDir(), "--transport", "inproc"), change...)...)...)

@@ -32,8 +32,12 @@ Exit codes: 0 done, 1 not switched, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example:   "  ringtrain strategy allreduce\n  ringtrain strategy ps-sync ringtrain-1a2b3c4d\n  ringtrain strategy allreduce 10.0.0.1:7946 --key-file job.key",
 		ValidArgs: job.Switchable(),
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 || !slices.Contains(job.Switchable(), args[0]) {
-				return usagef("strategy needs a NAME, one of %s, before the job", strings.Join(job.Switchable(), ", "))
+			names := strings.Join(job.Switchable(), ", ")
+			switch {
+			case len(args) == 0:
+				return usagef("strategy needs a NAME, one of %s, before the job", names)
+			case !slices.Contains(job.Switchable(), args[0]):
+				return usagef("a running job cannot switch to %q: give one of %s, before the job", args[0], names)
 			}
 			return nil
 		},

@@ -29,7 +29,6 @@ func (s *Training) alike(rows catalog.Rows, blas, plan string) []trainer.Setting
 	}
 	return append(settings, []trainer.Setting{
 		{Name: "the data", Value: rows.Sum()},
-		{Name: "--seed", Value: strconv.FormatUint(s.Spec.Seed, 10)},
 		{Name: "--batch", Value: strconv.Itoa(s.Batch)},
 		{Name: "--compress", Value: s.Compression.String()},
 		{Name: "--switch", Value: cmp.Or(s.Spec.Gradients.Switch, "not given")},

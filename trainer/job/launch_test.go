@@ -201,7 +201,7 @@ func TestWorkersDiffer(t *testing.T) {
 	var end *crew.EndError
 	require.ErrorAs(t, err, &end)
 	require.True(t, end.Usage)
-	require.ErrorContains(t, err, "--seed is ")
+	require.ErrorContains(t, err, "the seed is ")
 	require.Zero(t, h.count("step"))
 	require.Empty(t, namesIn(t, s.Dir))
 }

@@ -86,7 +86,7 @@ func TestWorkersMustAgree(t *testing.T) {
 	train.Train.Pixels[0] ^= 1
 	require.NoError(t, data.WriteMNIST(text, train.Train, train.Test))
 	for want, change := range map[string]func(*Spec){
-		"--seed":                func(f *Spec) { f.Seed = 3 },
+		"the seed":              func(f *Spec) { f.Seed = 3 },
 		"--compress":            func(f *Spec) { f.Gradients.Compress = "bf16" },
 		"--faithful-accumulate": func(f *Spec) { f.Gradients.Faithful = true },
 		"--switch":              func(f *Spec) { f.Gradients.Switch, f.Gradients.Servers = "3:ps-sync", Colocated },

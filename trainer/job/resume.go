@@ -190,6 +190,9 @@ func (s *Training) restore(path string, t checkpoint.Training, backend nn.Backen
 		}
 		state.Slots[name] = arena
 	}
+	if !keepsResiduals(s, t) {
+		t.Residuals = nil
+	}
 	for _, saved := range t.Residuals {
 		arena, err := tensorArena(p, saved)
 		if err != nil {
@@ -198,6 +201,18 @@ func (s *Training) restore(path string, t checkpoint.Training, backend nn.Backen
 		state.Residuals = append(state.Residuals, arena)
 	}
 	return state, nil
+}
+
+// keepsResiduals reports whether what compression kept back before a checkpoint can be sent later.
+// In rounds that is a part of what weights changed by; else it is one of gradients, either of all
+// rows or of the means of micro-batches.
+func keepsResiduals(s *Training, t checkpoint.Training) bool {
+	was, _, _ := strings.Cut(t.Notes["strategy"], ",")
+	wasInRounds := was == localSGD || was == diLoCo
+	if s.Spec.inRounds() || wasInRounds {
+		return s.Spec.inRounds() && wasInRounds
+	}
+	return (s.reduce == trainer.ReduceSum) == (t.Notes["reduce"] == trainer.ReduceSum.String())
 }
 
 func listing(names []string) string {
@@ -244,7 +259,7 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 		blas = s.multiplier()
 	}
 	changed := s.changed(t.Notes, rows.Sum(), blas)
-	if n := len(t.Residuals); n > 0 && (n != s.AllWorkers() || s.Compression.Form == trainer.Exact) {
+	if n := len(t.Residuals); n > 0 && (n != s.AllWorkers() || s.Compression.Form == trainer.Exact || !keepsResiduals(s, t)) {
 		changed = append(changed, fmt.Sprintf("compression residuals of %d workers, which are dropped", n))
 	}
 	if len(changed) > 0 {

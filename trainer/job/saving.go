@@ -123,7 +123,7 @@ func (f *Saving) checkDirs() error {
 		if len(from) > 0 && slices.Max(steps) < slices.Max(from) {
 			return fmt.Errorf("%s %s contains checkpoints, and --resume %s has later ones; if they are of one training, because %s was its --out-fallback, add --out-fallback %s; otherwise use another directory", d.Flag, d.Path, f.Resume, f.Resume, f.Resume)
 		}
-		return fmt.Errorf("%s %s contains checkpoints of another training; resume that with --resume %s, or use another directory", d.Flag, d.Path, d.Path)
+		return fmt.Errorf("%s %s contains checkpoints of an earlier training; resume that with --resume %s, or use another directory", d.Flag, d.Path, d.Path)
 	}
 	return nil
 }

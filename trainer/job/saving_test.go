@@ -50,7 +50,7 @@ func TestTwoJobsInOneDirectory(t *testing.T) {
 	require.Equal(t, 2, tried)
 	require.Equal(t, 6, resultOf(t, h).Steps, "the first job does not notice")
 
-	const another = " contains checkpoints of another training; resume that with --resume "
+	const another = " contains checkpoints of an earlier training; resume that with --resume "
 	refused(Saving{Dir: dir}, "--out "+dir+another+dir+", or use another directory")
 	refused(Saving{Dir: t.TempDir(), Fallback: dir}, "--out-fallback "+dir+another)
 	second.Saving = Saving{Dir: t.TempDir()}
@@ -124,7 +124,7 @@ func TestResumeByAnotherPath(t *testing.T) {
 		require.NoError(t, (&Saving{Dir: path, Resume: dir}).checkDirs())
 	}
 	for _, other := range []string{"", t.TempDir(), filepath.Join(dir, "none")} {
-		require.ErrorContains(t, (&Saving{Dir: dir, Resume: other}).checkDirs(), "--out "+dir+" contains checkpoints of another training")
+		require.ErrorContains(t, (&Saving{Dir: dir, Resume: other}).checkDirs(), "--out "+dir+" contains checkpoints of an earlier training")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
@@ -132,8 +133,11 @@ func (f *Spec) checkResume() error {
 
 // checkBucket is CheckBucket for Gradients.Bucket, where 0 is allowed.
 func (f *Spec) checkBucket() error {
-	if f.Gradients.Bucket < 0 {
+	switch {
+	case f.Gradients.Bucket < 0:
 		return CheckBucket(f.Gradients.Bucket)
+	case f.Gradients.Bucket > 0 && (f.asynchronous() || f.inRounds() && !strings.HasPrefix(f.Gradients.Compress, "topk")):
+		return fmt.Errorf("--bucket has no effect on --strategy %s, which sends gradients or weights whole: leave it out", f.Strategy)
 	}
 	return nil
 }

@@ -102,6 +102,7 @@ func (a *Async) Step(ctx context.Context, p *nn.Params, s trainer.Step) (trainer
 	if err := finite(a.sync.exchange.group, p, s); err != nil {
 		return trainer.Report{}, err
 	}
+	a.group.Mark(uint64(s.Index))
 	report, err := a.push(ctx, p, s)
 	if err != nil {
 		return report, a.named(fmt.Errorf("paramserver: step %d: %w", s.Index+1, err))

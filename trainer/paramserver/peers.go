@@ -105,6 +105,7 @@ func (p *Peers) Step(ctx context.Context, params *nn.Params, s trainer.Step) (tr
 	if err := finite(p.group, params, s); err != nil {
 		return trainer.Report{}, err
 	}
+	p.group.Mark(uint64(s.Index))
 	p.sent, p.undivided = 0, s.Undivided
 	took, err := p.step(ctx, params, s)
 	stop := p.mail.stopping()

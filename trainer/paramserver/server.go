@@ -156,6 +156,7 @@ func (s *server) push(ctx context.Context, l letter) error {
 // update makes the next update, and answers the workers whose gradients are in it.
 func (s *server) update(ctx context.Context) error {
 	u := s.arbiter.take()
+	s.post.group.Mark(uint64(s.arbiter.version))
 	if u.rows > 0 {
 		if err := s.apply(u); err != nil {
 			return err

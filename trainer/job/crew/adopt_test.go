@@ -138,6 +138,13 @@ func TestChosenAddress(t *testing.T) {
 	at, err := p.bindAddress()
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:0", at.String())
+	p.Join = []string{"127.0.0.1:nosuchservice", "127.0.0.1:7946"}
+	at, err = p.bindAddress()
+	require.NoError(t, err, "one address is enough")
+	require.Equal(t, "127.0.0.1:0", at.String())
+	p.Join = p.Join[:1]
+	_, err = p.bindAddress()
+	require.ErrorContains(t, err, "nosuchservice")
 	p.Bind = "10.0.0.1"
 	at, err = p.bindAddress()
 	require.NoError(t, err)

@@ -67,9 +67,13 @@ func lossOf(self int, err error) *event.Lost {
 	if rank < 0 { // a server, in a call of the workers alone
 		rank = lost.Whole
 	}
+	var op string
+	if lost.Op.Kind != 0 { // else it was noticed between calls
+		op = lost.Op.Kind.String()
+	}
 	return &event.Lost{
 		Rank: rank, Node: lost.Node, SeenBy: self,
-		Op: lost.Op.Kind.String(), Phase: lost.Phase, AfterMs: float64(lost.After.Microseconds()) / 1000, Error: lost.Err.Error(),
+		Op: op, Phase: lost.Phase, AfterMs: float64(lost.After.Microseconds()) / 1000, Error: lost.Err.Error(),
 	}
 }
 

@@ -187,13 +187,29 @@ func (p *Place) bindAddress() (netip.AddrPort, error) {
 	var err error
 	switch {
 	case len(p.Join) > 0:
-		if ip, err = cluster.AddrTowards(p.Join[0]); err != nil {
-			err = fmt.Errorf("--join: %w", err)
-		}
+		ip, err = towards(p.Join)
 	case p.Nodes > 1:
 		ip, err = cluster.OwnAddr()
 	}
 	return netip.AddrPortFrom(ip, port), err
+}
+
+// towards returns the address of this machine from which it reaches others, which preferably are
+// on other machines. One that can be reached is enough.
+func towards(others []string) (ip netip.Addr, err error) {
+	for _, other := range others {
+		at, why := cluster.AddrTowards(other)
+		switch {
+		case why != nil && err == nil:
+			err = fmt.Errorf("--join: %w", why)
+		case why == nil && (!ip.IsValid() || ip.IsLoopback()):
+			ip = at
+		}
+	}
+	if ip.IsValid() {
+		return ip, nil
+	}
+	return ip, err
 }
 
 // tryBind reports an address or port that workers could not listen on. Launchers call it

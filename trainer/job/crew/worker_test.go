@@ -217,7 +217,7 @@ func TestTellLost(t *testing.T) {
 	TellLost(shown, 0, errors.New("disk full"))
 	require.Empty(t, shown.events)
 	TellServerLost(shown, 0, fmt.Errorf("step 3: %w", lost))
-	require.Equal(t, []event.Event{&event.Lost{Rank: 1, Node: "vm/1", Op: lost.Op.Kind.String(), Phase: "heartbeat", AfterMs: 1.5, Error: collective.ErrNotConnected.Error(), Again: true}}, shown.events)
+	require.Equal(t, []event.Event{&event.Lost{Rank: 1, Node: "vm/1", Phase: "heartbeat", AfterMs: 1.5, Error: collective.ErrNotConnected.Error(), Again: true}}, shown.events)
 
 	shown.events = nil
 	lost.Rank, lost.Whole = -1, 2 // of a call of the workers alone

@@ -55,7 +55,7 @@ type Lost struct {
 	Rank    int     `json:"rank"`
 	Node    string  `json:"node"`    // the lost worker's name
 	SeenBy  int     `json:"seen_by"` // the survivor's rank
-	Op      string  `json:"op"`
+	Op      string  `json:"op"`      // the survivor's call; empty between calls
 	Phase   string  `json:"phase"`
 	AfterMs float64 `json:"after_ms"` // since the survivor's call began
 	Error   string  `json:"error"`
@@ -65,7 +65,11 @@ type Lost struct {
 
 // String returns one line for the user.
 func (e *Lost) String() string {
-	text := fmt.Sprintf("rank %d lost rank %d (%s) in %s (%s) after %.1f ms: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.Phase, e.AfterMs, e.Error)
+	when := fmt.Sprintf("in %s (%s) after %.1f ms", e.Op, e.Phase, e.AfterMs)
+	if e.Op == "" {
+		when = fmt.Sprintf("between calls (%s)", e.Phase)
+	}
+	text := fmt.Sprintf("rank %d lost rank %d (%s) %s: %s", e.SeenBy, e.Rank, e.Node, when, e.Error)
 	switch e.Left {
 	case 0:
 		return text

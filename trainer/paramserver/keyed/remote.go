@@ -106,7 +106,14 @@ func (r *Remote) Set(ctx context.Context, key string, v store.Value, version uin
 	if err := v.Check(); err != nil {
 		return 0, err
 	}
-	server, err := r.server(ctx, request{op: opAssign, key: key, version: uint64(len(v.Data))})
+	where := request{op: opAssign, key: key, version: uint64(len(v.Data))}
+	if version != 0 && version != store.Any { // no new key has this version
+		where = request{op: opFind, key: key}
+	}
+	server, err := r.server(ctx, where)
+	if where.op == opFind && errors.Is(err, store.ErrNotFound) {
+		err = &store.VersionError{Key: key, Want: version}
+	}
 	if err != nil {
 		return 0, err
 	}

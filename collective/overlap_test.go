@@ -1,0 +1,36 @@
+package collective
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Operands that share memory are refused before anything is sent, unless the input of an
+// AllGather is this rank's piece of its result.
+func TestOperandsThatOverlap(t *testing.T) {
+	ctx := t.Context()
+	views, transports := Local(1)
+	g := NewGroup(views[0], OverTransport(views[0], transports[0]), Options{})
+	defer g.Close()
+	v := Of(make([]float32, 6))
+	for name, err := range map[string]error{
+		"AllToAll":      g.AllToAll(ctx, v, v),
+		"a part of it":  g.AllToAll(ctx, v.Slice(0, 4), v.Slice(2, 6)),
+		"AllToAllV":     g.AllToAllV(ctx, v.Slice(0, 3), v.Slice(2, 5), []int{3}, []int{3}),
+		"other types":   g.AllGather(ctx, Of(make([]int32, 6)), v),
+		"zero Vector":   g.Gather(ctx, Vector{}, v, 0),
+		"other lengths": g.AllGather(ctx, v, v.Slice(0, 5)),
+	} {
+		require.Error(t, err, name)
+		require.NotContains(t, err.Error(), "got 6 elements, want 6", name)
+	}
+	require.NoError(t, g.AllToAll(ctx, v.Slice(0, 3), v.Slice(3, 6)))
+	require.NoError(t, g.AllGather(ctx, v, v))
+	require.NoError(t, g.AllGatherV(ctx, v, v, []int{6}))
+	many := callBuilder{View{Self: 1, Members: make([]Member, 3)}}
+	for lo, ok := range []bool{false, false, true, false, false} {
+		src := v.Slice(lo, lo+2)
+		require.Equal(t, ok, many.apart(KindAllGather, &v, &src, 2) == nil, lo)
+	}
+}

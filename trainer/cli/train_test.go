@@ -191,7 +191,7 @@ func TestDifferentCommandsAreRefused(t *testing.T) {
 	}
 	for i, want := range []string{
 		`optimizer\.learn_rate is 0\.001 here and 0\.05 on rank 1 \(\S+/0\); the seed is 0 here and 7 on rank 1 \(\S+/0\): give the same command`,
-		`optimizer\.learn_rate is 0\.05 here and 0\.001 on rank 0 \(\S+/0\); --seed is 7 here and 0 on rank 0 \(\S+/0\): give the same command`,
+		`optimizer\.learn_rate is 0\.05 here and 0\.001 on rank 0 \(\S+/0\); the seed is 7 here and 0 on rank 0 \(\S+/0\): give the same command`,
 	} {
 		require.Regexp(t, want, said[i].String())
 		require.Equal(t, 1, strings.Count(said[i].String(), "ringtrain: worker"), "once: %s", &said[i])

@@ -38,7 +38,8 @@ var origin = time.Now()
 // made.
 //
 // After a *RankError the Group is broken for good, and every later call returns
-// that error. Errors about arguments do not break it.
+// that error. Errors about arguments do not break it. If only this rank has one, the
+// others wait for its call: pass it to Abort, unless you make the right call.
 type Group struct {
 	caller
 	id uint32 // 0, or the id of a Sub

@@ -71,3 +71,19 @@ func TestTooManyBytes(t *testing.T) {
 	}
 	require.Zero(t, a.received)
 }
+
+// Another program at a seed's address is not taken for a process without a key.
+func TestForeignAnswer(t *testing.T) {
+	for first, want := range map[byte]error{'H': errForeign, 'S': errForeign, 0: nil, lastMessage: nil, labelByte: nil} {
+		near, far := net.Pipe()
+		go func() { _, _ = far.Write([]byte{first, 'T'}) }()
+		a := &answer{Conn: near}
+		_, err := a.Read(make([]byte, 2))
+		require.Equal(t, want, err, first)
+		_ = near.Close()
+		_ = far.Close()
+	}
+	problem, rejected := explain(errForeign)
+	require.Equal(t, "answered, but is not a ringtrain process", problem)
+	require.False(t, rejected)
+}

@@ -21,7 +21,7 @@ type status struct {
 	waiting  Waiting
 	line     string // waiting as last reported
 	failures []Seed
-	visitors []string          // processes that were turned away
+	visitors []visitor         // processes that were turned away
 	away     map[peer]vanished // members of the View that gossip gave up
 	closed   bool
 	changed  chan struct{} // closed and replaced when View may return
@@ -88,7 +88,10 @@ func (s *status) close() {
 func (s *status) wait(w Waiting) (Waiting, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.Seeds, w.Visitors = s.failures, s.visitors
+	w.Seeds, w.Visitors = s.failures, nil
+	for _, v := range s.visitors {
+		w.Visitors = append(w.Visitors, v.String())
+	}
 	line := w.String()
 	changed := line != s.line
 	s.waiting, s.line = w, line
@@ -107,15 +110,27 @@ func (s *status) unreached(failures []Seed) bool {
 // maxVisitors is how many visitors are remembered.
 const maxVisitors = 8
 
-// visited stores a process that was turned away, and reports whether it is new.
+// visited stores a process that was turned away, and reports whether it is new. An address has
+// one entry, because anybody can send names of clusters. A visitor with another key, which
+// probably belongs to the job, replaces one that only has another cluster.
 func (s *status) visited(v visitor) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := v.String()
-	if slices.Contains(s.visitors, text) || len(s.visitors) >= maxVisitors {
+	lesser := func(x visitor) bool { return !x.key && v.key }
+	at := slices.IndexFunc(s.visitors, func(x visitor) bool { return x.from == v.from })
+	switch {
+	case at >= 0 && !lesser(s.visitors[at]):
+		return false
+	case at < 0 && len(s.visitors) < maxVisitors:
+		s.visitors = append(s.visitors, v)
+		return true
+	case at < 0:
+		at = slices.IndexFunc(s.visitors, lesser)
+	}
+	if at < 0 {
 		return false
 	}
-	s.visitors = append(slices.Clip(s.visitors), text)
+	s.visitors[at] = v
 	return true
 }
 

@@ -13,6 +13,7 @@ import (
 type visitor struct {
 	from    netip.Addr
 	problem string // why it was turned away
+	key     bool   // its key, or that it has none, is the problem
 	keyless bool   // it has a key, and this process none: they can never join
 }
 
@@ -58,7 +59,7 @@ func readVisitor(line string) (visitor, bool) {
 	}
 	for i, t := range visitTrouble() {
 		if strings.Contains(text, t.theirs) {
-			v.problem, v.keyless = t.ours+sameKey, i == 2
+			v.problem, v.key, v.keyless = t.ours+sameKey, true, i == 2
 			return v, true
 		}
 	}

@@ -46,6 +46,18 @@ func TestVisitorsAreBounded(t *testing.T) {
 	}
 	w, _ := s.wait(Waiting{})
 	require.Len(t, w.Visitors, maxVisitors)
+
+	v.problem = "has another name for a cluster each time"
+	require.False(t, s.visited(v), "strangers write one line")
+	v.from, v.problem, v.key = at, "has another key", true
+	require.True(t, s.visited(v), "it replaces what is known of its address")
+	v.from = v.from.Next()
+	require.True(t, s.visited(v))
+	v.from = netip.MustParseAddr("10.0.0.200")
+	require.True(t, s.visited(v), "and what matters less")
+	w, _ = s.wait(Waiting{})
+	require.Len(t, w.Visitors, maxVisitors)
+	require.Contains(t, w.Visitors, "10.0.0.200 has another key")
 }
 
 // A visitor with a key ends the wait of a process without one, unless that process

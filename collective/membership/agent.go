@@ -173,6 +173,10 @@ func (a *Agent) publish() {
 	}
 	w := a.machine.waiting()
 	w.Addr = a.addr
+	for _, c := range firstFew(a.roll.deaf()) {
+		at := a.known[peerOf(c.Member)]
+		w.Notes = append(w.Notes, fmt.Sprintf("%s at %s does not answer this process at %s: each must reach the other's --bind", c.Name, at.Address(), a.addr))
+	}
 	if !a.tried {
 		w.Trying = a.cfg.Join
 	}

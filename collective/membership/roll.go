@@ -1,6 +1,8 @@
 package membership
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -21,6 +23,7 @@ const (
 	callFirst     = 250 * time.Millisecond // first interval, which doubles
 	callMost      = 2 * time.Second        // up to this
 	callDatagrams = 2                      // calls by datagram
+	callInVain    = 4                      // calls without an answer, after which a user should know
 )
 
 // A roll has the processes that answered this start of this process. Gossip that
@@ -89,6 +92,20 @@ func (r *roll) answered(p peer, id uint64) (c candidate, ok bool) {
 	delete(r.calls, p)
 	r.here[p] = true
 	return q.who, true
+}
+
+// deaf returns the processes that have been called in vain, by name.
+func (r *roll) deaf() (all []candidate) {
+	if r == nil {
+		return nil
+	}
+	for _, q := range r.calls {
+		if q.tries >= callInVain {
+			all = append(all, q.who)
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // idle reports whether there are no calls to repeat.

@@ -35,6 +35,7 @@ func TestRoll(t *testing.T) {
 	_, ok = r.answered(p, 1)
 	require.False(t, ok, "once")
 
+	require.Empty(t, r.deaf())
 	var at []time.Duration
 	for since := time.Duration(0); since < 10*time.Second; since += tick {
 		for _, c := range r.due(now.Add(since)) {
@@ -44,8 +45,10 @@ func TestRoll(t *testing.T) {
 	}
 	ms := time.Millisecond
 	require.Equal(t, []time.Duration{250 * ms, 750 * ms, 1750 * ms, 3750 * ms, 5750 * ms, 7750 * ms, 9750 * ms}, at)
+	require.Equal(t, []candidate{other}, r.deaf())
 	r.gone(q)
 	require.True(t, r.idle())
+	require.Empty(t, r.deaf())
 	r.gone(p)
 	require.False(t, r.see(now, one), "it has come back, and is asked anew")
 	_, ok = r.answered(p, 1)

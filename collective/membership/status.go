@@ -110,22 +110,24 @@ func (s *status) unreached(failures []Seed) bool {
 // maxVisitors is how many visitors are remembered.
 const maxVisitors = 8
 
-// visited stores a process that was turned away, and reports whether it is new. An address has
-// one entry, because anybody can send names of clusters. A visitor with another key, which
-// probably belongs to the job, replaces one that only has another cluster.
+// visited stores a process that was turned away, and reports whether it is new. Anybody can send
+// names of clusters, so an address has one entry for those. A visitor with another key, which
+// probably belongs to the job, replaces such an entry: that of its address, or any if there are
+// too many.
 func (s *status) visited(v visitor) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lesser := func(x visitor) bool { return !x.key && v.key }
-	at := slices.IndexFunc(s.visitors, func(x visitor) bool { return x.from == v.from })
-	switch {
-	case at >= 0 && !lesser(s.visitors[at]):
+	find := func(fits func(x visitor) bool) int { return slices.IndexFunc(s.visitors, fits) }
+	if find(func(x visitor) bool { return x.from == v.from && (x.problem == v.problem || !v.key) }) >= 0 {
 		return false
-	case at < 0 && len(s.visitors) < maxVisitors:
+	}
+	at := find(func(x visitor) bool { return x.from == v.from && !x.key })
+	if at < 0 && len(s.visitors) < maxVisitors {
 		s.visitors = append(s.visitors, v)
 		return true
-	case at < 0:
-		at = slices.IndexFunc(s.visitors, lesser)
+	}
+	if at < 0 {
+		at = find(func(x visitor) bool { return v.key && !x.key })
 	}
 	if at < 0 {
 		return false

@@ -123,7 +123,7 @@ func TestWarning(t *testing.T) {
 		require.NoError(t, err, c.name)
 		require.Equal(t, config.KeyFile == "", config.Insecure, "the warning is all that --insecure changes")
 		if c.warned {
-			require.Equal(t, "ringtrain: warning: traffic on "+own.String()+" is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to silence this warning)\n", said.String())
+			require.Equal(t, "ringtrain: warning: traffic on "+own.String()+" is neither encrypted nor authenticated, and workers accept connections on every address of this machine; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to silence this warning)\n", said.String())
 		} else {
 			require.Empty(t, said.String(), c.name)
 		}

@@ -132,7 +132,7 @@ func (p *Place) Config(workers int, stderr io.Writer) (cluster.Config, error) {
 		return c, err
 	}
 	if !c.Bind.Addr().IsLoopback() && c.KeyFile == "" && !p.Insecure && !p.Process.Follows() {
-		fmt.Fprintf(stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to silence this warning)\n", c.Bind.Addr())
+		fmt.Fprintf(stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated, and workers accept connections on every address of this machine; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to silence this warning)\n", c.Bind.Addr())
 	}
 	return c, nil
 }

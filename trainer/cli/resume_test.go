@@ -152,7 +152,7 @@ func TestResumeRefuses(t *testing.T) {
 		"slots average, m, v, the optimizer":     {"--resume", dir, "--optimizer.@optimizers", "SGD.v1"},
 		"is at step 20, beyond the 10":           {"--resume", dir, "--steps", "10"},
 		"be combined with --faithful-accumulate": {"--resume", dir, "--faithful-accumulate"},
-		"checkpoints of an earlier training":        {"--out", dir},
+		"checkpoints of an earlier training":     {"--out", dir},
 		"--resume is empty":                      {"--resume", ""},
 		"--checkpoint-every must be at least 1":  {"--out", dir, "--checkpoint-every", "0"},
 		"--keep must be at least 1":              {"--out", dir, "--keep", "-1"},

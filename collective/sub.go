@@ -15,8 +15,8 @@ import (
 // takes part in the call, but gets a nil Group.
 //
 // The new Group has a View of its own ranks and shares g's connections. Calls
-// of the two must not overlap, and neither must asynchronous ones: one of them
-// fails with ErrConcurrent. A failure of one breaks both. Close the new
+// of the two, asynchronous ones included, must not overlap: the later one fails
+// with ErrConcurrent. A failure of one breaks both. Close the new
 // Group no later than g; closing it during a call is a failure.
 //
 // When a deadline passes, the error names the rank that is waited for. That

@@ -203,9 +203,9 @@ func (s *Training) restore(path string, t checkpoint.Training, backend nn.Backen
 	return state, nil
 }
 
-// keepsResiduals reports whether what compression kept back before a checkpoint can be sent later.
-// In rounds that is a part of what weights changed by; else it is one of gradients, either of all
-// rows or of the means of micro-batches.
+// keepsResiduals reports whether the residuals of a checkpoint have the unit of this training's.
+// In rounds they are changes of weights. Otherwise they are gradients, summed either over rows or
+// over the means of micro-batches.
 func keepsResiduals(s *Training, t checkpoint.Training) bool {
 	was, _, _ := strings.Cut(t.Notes["strategy"], ",")
 	wasInRounds := was == localSGD || was == diLoCo

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
@@ -136,8 +135,8 @@ func (f *Spec) checkBucket() error {
 	switch {
 	case f.Gradients.Bucket < 0:
 		return CheckBucket(f.Gradients.Bucket)
-	case f.Gradients.Bucket > 0 && (f.asynchronous() || f.inRounds() && !strings.HasPrefix(f.Gradients.Compress, "topk")):
-		return fmt.Errorf("--bucket has no effect on --strategy %s, which sends gradients or weights whole: leave it out", f.Strategy)
+	case f.Gradients.Bucket > 0 && f.asynchronous():
+		return errors.New("--bucket has no effect with ps-async, ps-peers, --quorum and --straggler-timeout, which send gradients whole: leave it out")
 	}
 	return nil
 }

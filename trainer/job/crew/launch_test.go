@@ -211,17 +211,25 @@ func TestLargestView(t *testing.T) {
 	require.Len(t, r.lines, 1, "where the job can be joined")
 }
 
-// A worker keeps GOMAXPROCS if the user has set it, and gets at least two threads otherwise.
-func TestThreads(t *testing.T) {
+// Workers get a share of the cores, and no restartable sequences, unless the user decides
+// otherwise.
+func TestRuntimeEnviron(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
 	c := on(t, "steps", 2)
 	c.Cores = 1
-	r := run(t, c)
-	require.NoError(t, r.wait())
-	require.Equal(t, "2", r.hellos(2)[1].Threads)
-	t.Setenv("GOMAXPROCS", "5")
-	r = run(t, c)
-	require.NoError(t, r.wait())
-	require.Equal(t, "5", r.hellos(2)[1].Threads)
+	for _, set := range []struct{ threads, tunables, wantThreads, wantTunables string }{
+		{"", "", "2", "glibc.pthread.rseq=0"},
+		{"5", "glibc.malloc.check=1", "5", "glibc.malloc.check=1:glibc.pthread.rseq=0"},
+		{"", "glibc.pthread.rseq=1", "2", "glibc.pthread.rseq=1"},
+	} {
+		t.Setenv("GOMAXPROCS", set.threads)
+		t.Setenv("GLIBC_TUNABLES", set.tunables)
+		r := run(t, c)
+		require.NoError(t, r.wait())
+		h := r.hellos(2)[1]
+		require.Equal(t, set.wantThreads, h.Threads)
+		require.Equal(t, set.wantTunables, h.Tunables)
+	}
 }
 
 // Two jobs run on one machine at a time. Neither finds the other's workers, and both are

@@ -67,7 +67,7 @@ type hello struct {
 	Streams                int
 	Cluster, Job, Node     string
 	Bind                   string
-	Threads                string // GOMAXPROCS
+	Threads, Tunables      string // GOMAXPROCS and GLIBC_TUNABLES
 }
 
 // Kind implements event.Event.
@@ -220,7 +220,7 @@ func meet(w *Worker) (*collective.Group, func(), error) {
 	v := g.View()
 	w.Events.Emit(&hello{
 		Local: w.Place.Local, Rank: g.Rank(), Size: g.Size(), PID: os.Getpid(), Streams: w.Place.Streams, Cluster: w.Place.Cluster,
-		Job: fmt.Sprint(v.Job), Node: w.Place.Node, Bind: w.Place.Bind.String(), Threads: os.Getenv("GOMAXPROCS"),
+		Job: fmt.Sprint(v.Job), Node: w.Place.Node, Bind: w.Place.Bind.String(), Threads: os.Getenv("GOMAXPROCS"), Tunables: os.Getenv("GLIBC_TUNABLES"),
 	})
 	return g, func() { _ = node.Close() }, nil
 }

@@ -5,17 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"strconv"
 
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
-
-// leastThreads is the least GOMAXPROCS of a worker. With 1, heartbeats and the garbage
-// collector would interrupt steps. And each sleep in the kernel would let the runtime take
-// the worker's only P away, so the runtime's monitor would be woken with every message
-// from another host: a tenth of the processor time of 8 ranks on 2 cores.
-const leastThreads = 2
 
 // startWorkers starts the first worker, waits until it reports its gossip address, and
 // starts the others, which join it there.
@@ -72,9 +64,7 @@ func (l *launcher) startWorker(local int) (*launch.Process, error) {
 	if l.Environ != nil {
 		env = append(env, l.Environ(local)...)
 	}
-	if os.Getenv("GOMAXPROCS") == "" {
-		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(leastThreads, l.Cores/(l.Workers+l.Servers))))
-	}
+	env = append(env, runtimeEnviron(l.Cores/(l.Workers+l.Servers))...)
 	name := l.name(local)
 	c := launch.Command{
 		Name: name, Path: l.exe, Args: l.Args, Env: env,

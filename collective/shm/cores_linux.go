@@ -1,10 +1,6 @@
 package shm
 
-import (
-	"sync/atomic"
-
-	"golang.org/x/sys/unix"
-)
+import "sync/atomic"
 
 // cores is what a rank knows about the cores that it and its peers run on.
 //
@@ -42,14 +38,8 @@ const (
 func (r *run) yieldToPeers(call uint64) {
 	t := r.t
 	for peer := range t.ranks {
-		if peer == t.self || t.onOtherCore(peer, 1-r.parity) {
-			continue
-		}
-		for range spinBrief {
-			if atomic.LoadUint64(t.slots[peer][r.parity].shown) >= call {
-				break
-			}
-			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		if peer != t.self && !t.onOtherCore(peer, 1-r.parity) {
+			yield(t.slots[peer][r.parity].shown, call, yieldsAtOnce)
 		}
 	}
 	for peer := range t.ranks {
@@ -62,13 +52,12 @@ func (r *run) yieldToPeers(call uint64) {
 // yieldUntil yields this core until the word is at least least, or up to w.yields
 // times. It reports whether the word got there.
 func (w *waiter) yieldUntil(word *uint64, least uint64) bool {
-	for range w.yields {
-		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		if spin(word, least, spinBrief) {
+	for n := 0; n < w.yields; n += yieldsAtOnce {
+		if yield(word, least, yieldsAtOnce) {
 			return true
 		}
 	}
-	return false
+	return atomic.LoadUint64(word) >= least
 }
 
 // onThisCore publishes this rank's core, and reports whether a peer was on the

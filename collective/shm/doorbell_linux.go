@@ -76,13 +76,19 @@ func (h *hostRanks) asleep(peer int) *uint32 {
 // raise stores a flag. It does not wake the ranks that sleep until they see it,
 // because looking for sleepers must wait for the fence, and right after the store
 // a fence takes as long as the flag needs to reach the other cores. The next call
-// of wakeSleepers wakes them: before this rank waits for the others in a small
-// call, waits for long in a large one, raises another flag, or returns.
+// of wakeSleepers wakes them: before this rank waits for long, raises another flag,
+// or returns.
 func (w *waiter) raise(f flag, value uint64) {
 	w.wakeSleepers()
 	publish.Store(w.myFlags[f], value)
 	w.wakeDue = true
-	if w.rounds == 0 { // with too few cores, ranks sleep sooner, and this rank gives its core away
+}
+
+// raiseStep is raise for a step of a large call. With too few cores, ranks sleep sooner,
+// and this rank gives its core away.
+func (w *waiter) raiseStep(f flag, value uint64) {
+	w.raise(f, value)
+	if w.rounds == 0 {
 		w.wakeSleepers()
 	}
 }
@@ -102,7 +108,7 @@ func (w *waiter) wakeAsleep() {
 }
 
 // nudge wakes the ranks that are known to sleep, before this rank does longer
-// work. It does without the fence, so it may miss a rank that is falling asleep.
+// work or yields its core. It does without the fence, so it may miss a rank that is falling asleep.
 // That rank is left to wakeSleepers.
 func (w *waiter) nudge() {
 	if w.wakeDue {

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,24 +41,34 @@ func TestRaisedFlagsWakeSleepers(t *testing.T) {
 	}
 }
 
-// With more ranks than cores, a flag wakes sleepers at once.
+// With more ranks than cores, each step of a large call wakes sleepers at once.
 func TestRaisedFlagsWakeSleepersAtOnce(t *testing.T) {
 	p := newHost(t, 2)[0]
 	p.rounds = 0
 	atomic.AddUint32(p.asleep(1), 1)
-	p.raise(staged, 1)
+	p.raiseStep(staged, 1)
 	require.NotZero(t, atomic.LoadUint32(p.bell(1)))
 }
 
 // When a call has returned, with or without an error, no sleeper is left to wake.
 func TestCallsLeaveNoSleepers(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared cores %t", shared), func(t *testing.T) { leaveNoSleepers(t, shared) })
+	}
+}
+
+func leaveNoSleepers(t *testing.T, shared bool) {
 	ranks := newHost(t, 2)
+	for _, p := range ranks {
+		p.shared = shared && p.named
+	}
 	barrier := func(p testRank) *collective.Operation {
 		return &collective.Operation{Header: collective.Header{Job: 7, Epoch: 1, Seq: p.calls + 1, Call: collective.Call{Kind: collective.KindBarrier}}}
 	}
 	for name, call := range map[string]func(p testRank) error{
 		"Barrier":   func(p testRank) error { return p.Barrier(barrier(p)) },
 		"AllReduce": func(p testRank) error { return p.AllReduce(p.sum(make([]int64, 70_000))) },
+		"small":     func(p testRank) error { return p.AllReduce(p.sum(make([]int64, 7))) },
 		"AllGather": func(p testRank) error {
 			h := collective.Header{Job: 7, Epoch: 1, Seq: p.calls + 1, Call: collective.Call{Kind: collective.KindAllGather, DType: collective.Int64, Count: 10}}
 			return p.AllGather(&collective.Operation{Header: h, Src: collective.Of(make([]int64, 10)), Dst: collective.Of(make([]int64, 20))})
@@ -77,8 +88,11 @@ func TestCallsLeaveNoSleepers(t *testing.T) {
 	p.show(barrier(p))
 	require.True(t, p.wakeDue)
 	p.Abort(&collective.RankError{Err: assert.AnError})
+	atomic.AddUint32(p.asleep(1), 1)
+	before := atomic.LoadUint32(p.bell(1))
 	require.ErrorIs(t, p.Barrier(barrier(p)), assert.AnError)
 	require.False(t, p.wakeDue)
+	require.NotEqual(t, before, atomic.LoadUint32(p.bell(1)))
 }
 
 // A rank whose transport breaks wakes its own goroutines.

@@ -7,6 +7,15 @@ package shm
 // cannot preempt a goroutine in it, so most must be small.
 func spin(word *uint64, least uint64, most int) bool
 
+// yield yields the core until a word is at least least, at most most times. It reports
+// whether the word got there before the last yield. The kernel forgets where calls return
+// to when it switches processes, so every return up to the caller is slow after that, and
+// RawSyscall would add three. The runtime cannot preempt a goroutine in it, so most must be
+// small.
+//
+//go:noescape
+func yield(word *uint64, least uint64, most int) bool
+
 // core returns 1 + the number of the core that this goroutine runs on now. It
 // works only if tellsCore.
 func core() uint64

@@ -21,6 +21,26 @@ reached:
 	MOVB $1, ret+24(FP)
 	RET
 
+// func yield(word *uint64, least uint64, most int) bool
+TEXT ·yield(SB), NOSPLIT, $0-25
+	MOVQ word+0(FP), SI
+	MOVQ least+8(FP), BX
+	MOVQ most+16(FP), DX
+
+try:
+	CMPQ (SI), BX
+	JCC  there
+	MOVL $24, AX // SYS_SCHED_YIELD
+	SYSCALL      // overwrites AX, CX and R11 only
+	DECQ DX
+	JGT  try
+	MOVB $0, ret+24(FP)
+	RET
+
+there:
+	MOVB $1, ret+24(FP)
+	RET
+
 // func core() uint64
 TEXT ·core(SB), NOSPLIT, $0-8
 	RDTSCP // leaves in CX what Linux has put there: the node << 12 | the core

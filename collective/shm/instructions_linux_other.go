@@ -5,6 +5,8 @@ package shm
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // spin polls a word until it is at least least, at most most times. It reports
@@ -14,6 +16,18 @@ func spin(word *uint64, least uint64, most int) bool {
 		if atomic.LoadUint64(word) >= least {
 			return true
 		}
+	}
+	return false
+}
+
+// yield yields the core until a word is at least least, at most most times. It reports
+// whether the word got there before the last yield.
+func yield(word *uint64, least uint64, most int) bool {
+	for range most {
+		if atomic.LoadUint64(word) >= least {
+			return true
+		}
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
 	return false
 }

@@ -183,13 +183,21 @@ func (r *run) show() (call uint64) {
 // flag after that, so it wakes sleepers before it waits. The fence is free there: it ends
 // when the others can see this rank's flag. A rank that waits does so for longer than
 // that, and for the last rank's flag the others wait as long as that rank's fence does.
+//
+// If ranks share cores, the next rank on this core waits for this one to yield, so the
+// fence would delay it. There the fence comes last.
 func (r *run) exchange() error {
+	t := r.t
 	call := r.show()
-	r.t.wakeSleepers()
-	if r.t.shared {
-		r.yieldToPeers(call)
+	if !t.shared {
+		t.wakeSleepers()
+		return r.matchCalls(call)
 	}
-	return r.matchCalls(call)
+	t.nudge()
+	r.yieldToPeers(call)
+	err := r.matchCalls(call)
+	t.wakeSleepers()
+	return err
 }
 
 // matchCalls waits until all ranks have shown their calls, and compares them.
@@ -333,7 +341,7 @@ func (r *run) perform(c *steps, s step) error {
 		}
 	}
 	if s.value != 0 {
-		t.raise(s.raise, s.value)
+		t.raiseStep(s.raise, s.value)
 	}
 	return nil
 }

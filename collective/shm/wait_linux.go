@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ringtrain/ringtrain/collective"
 )
 
@@ -14,7 +12,8 @@ import (
 // rank sees a change at once. If there are more ranks than cores, the awaited
 // rank may itself be waiting for this core, so a waiting rank yields it.
 const (
-	spinBrief = 5 // polls between other attempts
+	spinBrief    = 5 // polls between other attempts
+	yieldsAtOnce = 5 // yields of one call of yield
 
 	yieldsCrowded = 500 // yields before sleep, if there are more ranks than cores; each may let another rank work
 	judgeEvery    = 8   // tries between calls of judge
@@ -139,7 +138,7 @@ func (w *waiter) waitLong(word *uint64, least uint64, peer int, n need) error {
 			}
 		}
 		if tries < w.yields {
-			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			yield(word, least, 1)
 			continue
 		}
 		if err := w.judge(word, least, peer, n); err != nil {

@@ -56,11 +56,11 @@ func (s *Spec) move(dst, src collective.Vector) error {
 // ready clears the memory for results and fills in the input of an iteration.
 func (t *trial) ready(ctx context.Context) error {
 	if t.spec.Device == nil {
-		clear(host(t.work))
+		clear(t.clears)
 	} else if err := t.spec.Device.Clear(t.work); err != nil {
 		return err
 	}
-	if !sameMemory(t.src, t.given) {
+	if t.refill {
 		if err := t.spec.move(t.src, t.given); err != nil {
 			return err
 		}

@@ -217,13 +217,20 @@ func (b *buffers) inside() *trial {
 }
 
 func (b *buffers) trial(dst, src collective.Vector) *trial {
-	return &trial{buffers: b, operands: operands{dst: dst, src: src, apart: !sameMemory(dst, src)}}
+	t := &trial{buffers: b, operands: operands{dst: dst, src: src, apart: !sameMemory(dst, src)}, refill: !sameMemory(src, b.given)}
+	if b.spec.Device == nil {
+		t.clears = host(b.work)
+	}
+	return t
 }
 
-// A trial is one size in one placement.
+// A trial is one size in one placement. If ranks share a core, what one of them does between
+// calls is part of the time of another's call, so ready finds refill and clears here.
 type trial struct {
 	*buffers
 	operands
+	refill bool   // the input is overwritten by each call
+	clears []byte // work, if it is in host memory
 }
 
 // measure makes the warm-up iterations and those that count.

@@ -43,6 +43,9 @@ func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
 		foldBytes(t, op, dst, operands[first], operands[1-first])
 		return
 	}
+	if c.sumBlock(t, op, at, dst, operands) {
+		return
+	}
 	for lo := 0; lo < len(dst); {
 		block := at / schedule.BlockLen
 		n := min((block+1)*schedule.BlockLen-at, (len(dst)-lo)/width)
@@ -55,6 +58,30 @@ func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
 		c.Fold(t, op, dst[lo:hi], chain)
 		at, lo = at+n, hi
 	}
+}
+
+// sumBlock is Range for sums and means of float32 within one block, without another list
+// of operands. It reports whether it did.
+func (c *Chain) sumBlock(t DType, op Op, at int, dst []byte, operands [][]byte) bool {
+	block, size := uint(at)/schedule.BlockLen, uint(len(operands))
+	if t != Float32 || op != Sum && op != Mean || size < 3 || uint(at+len(dst)/4-1)/schedule.BlockLen != block {
+		return false
+	}
+	by := float32(1)
+	if op == Mean {
+		by /= float32(size)
+	}
+	first := block % size
+	list := c.singles[:0]
+	for _, x := range operands[first:] {
+		list = append(list, elements[float32](x))
+	}
+	for _, x := range operands[:first] {
+		list = append(list, elements[float32](x))
+	}
+	c.singles = list
+	fold.SumAll(elements[float32](dst), list, by)
+	return true
 }
 
 // FoldPair folds the operands a of rank 0 and b of rank 1 like [Chain.Range], but only sums

@@ -10,7 +10,11 @@ import "math/bits"
 func SumAll(dst []float32, operands [][]float32, by float32) {
 	_ = operands[1]
 	checkLengths(dst, operands)
-	sumEach(dst, operands, by, fastSumAll(dst, operands, by))
+	lo := 0
+	if len(dst) >= few {
+		lo = fastSumAll(dst, operands, by)
+	}
+	sumEach(dst, operands, by, lo)
 }
 
 // MeanAll sets dst[i] to the mean of operands[0][i], operands[1][i] and so on: the

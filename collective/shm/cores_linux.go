@@ -7,7 +7,8 @@ import "sync/atomic"
 // If there are more ranks than cores, a rank shows its core with each call. A
 // rank that waits for a peer on its own core yields that core at once. A rank
 // that waits for a peer on another core keeps polling for a while, because
-// yielding its own core would not help the peer.
+// yielding its own core would not help the peer. See lookAround for how well
+// they know.
 //
 // Ranks that have enough cores may still be on the same core, because other
 // processes use the others. They publish their core only in a longer wait, which
@@ -15,7 +16,8 @@ import "sync/atomic"
 type cores struct {
 	named  bool     // the processor can report the current core
 	shared bool     // named, and there are more ranks than cores
-	core   uint64   // where this rank showed its call, if shared
+	core   uint64   // of this rank when it last looked around, if shared
+	near   []int    // indices of the ranks that were on this core then
 	on     []uint64 // of all ranks, see spread
 
 	sameCore      bool // the rank of the last longer wait was on this core
@@ -33,14 +35,33 @@ const (
 	lookEvery  = 8 // apartWaits between looks whether parting pays; a look takes some 10 µs
 )
 
-// yieldToPeers yields to the ranks that have not yet shown this call and that
-// showed the previous one on this core. Then it polls for the others.
-func (r *run) yieldToPeers(call uint64) {
+// lookEveryCalls is how many small calls pass until ranks that share cores look around.
+const lookEveryCalls = 16
+
+// lookAround finds out which core this rank is on, and which ranks showed their last call
+// there. It leaves the core if there are too many. The kernel moves ranks rarely, and to
+// ask the processor for the core takes 15 ns, so a rank does so in only one of many small
+// calls, unless it knows of no other rank on its core.
+func (r *run) lookAround(call uint64) {
 	t := r.t
+	if call%lookEveryCalls == 0 {
+		r.spread()
+	}
+	t.core = core()
+	t.near = t.near[:0]
 	for peer := range t.ranks {
 		if peer != t.self && !t.onOtherCore(peer, 1-r.parity) {
-			yield(t.slots[peer][r.parity].shown, call, yieldsAtOnce)
+			t.near = append(t.near, peer)
 		}
+	}
+}
+
+// yieldToPeers yields to the ranks on this core that have not yet shown this call. Then
+// it polls for the others.
+func (r *run) yieldToPeers(call uint64) {
+	t := r.t
+	for _, peer := range t.near {
+		yield(t.slots[peer][r.parity].shown, call, yieldsAtOnce)
 	}
 	for peer := range t.ranks {
 		if peer != t.self && !spin(t.slots[peer][r.parity].shown, call, t.polls) {

@@ -167,10 +167,9 @@ func (r *run) show() (call uint64) {
 	t.digest = digest(r.h)
 	*s.digest = t.digest // in the line of the flag, so the others need not fetch that of the header
 	if t.shared {
-		if call%spreadEvery == 0 {
-			r.spread()
+		if call%lookEveryCalls == 0 || len(t.near) == 0 || !r.small() {
+			r.lookAround(call)
 		}
-		t.core = core()
 		*s.core = t.core
 	}
 	t.myFlags[shown] = s.shown

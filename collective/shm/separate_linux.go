@@ -55,10 +55,6 @@ func move(limit func(allowed *unix.CPUSet)) (moved bool) {
 	return true
 }
 
-// spreadEvery is how many calls pass until ranks that share cores look whether they are
-// spread over them evenly.
-const spreadEvery = 16
-
 // spread leaves this rank's core if too many ranks showed their last calls there. The
 // kernel moves processes from a busy core to another busy one only now and then, and
 // three ranks on one of two cores take up to twice as long as two.

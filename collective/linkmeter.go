@@ -132,11 +132,11 @@ func (m *linkMeter) calls() ([]schedule.Sample, error) {
 		if err := m.most(elapsed); err != nil {
 			return nil, err
 		}
-		bytes, method, more := s.Next(time.Duration(elapsed[0]))
+		bytes, way, more := s.Next(time.Duration(elapsed[0]))
 		if !more {
 			return s.Samples(), nil
 		}
-		took, now, err := m.timed(bytes, method)
+		took, now, err := m.timed(bytes, way)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
 func (m *linkMeter) fastest(bytes int) (least time.Duration, err error) {
 	spent := time.Duration(0)
 	for i := 0; i < schedule.LeastProbes || i < schedule.MostProbes && spent < schedule.ProbeBound; i++ {
-		took, _, err := m.timed(bytes, 0)
+		took, _, err := m.timed(bytes, schedule.Rival{})
 		if err != nil {
 			return 0, err
 		}
@@ -175,8 +175,8 @@ func (m *linkMeter) fastest(bytes int) (least time.Duration, err error) {
 // timed makes a call as training does: the vector has just been written from other memory, and
 // a rank that is done reads the result and as many weights while others may still need its core
 // and its caches. It returns the time that the call took on the slowest rank, and the time since
-// rank 0 began. method 0 is the planned one.
-func (m *linkMeter) timed(size int, method schedule.Method) (took, elapsed time.Duration, err error) {
+// rank 0 began. The zero way is the planned one.
+func (m *linkMeter) timed(size int, way schedule.Rival) (took, elapsed time.Duration, err error) {
 	n := size / 4
 	if len(m.vector) < n {
 		m.allocate(n)
@@ -190,11 +190,11 @@ func (m *linkMeter) timed(size int, method schedule.Method) (took, elapsed time.
 	if err := m.call(&Operation{Header: Header{Seq: m.seq, Call: Call{Kind: KindBarrier}}, Dst: Vector{device: -1}, Src: Vector{device: -1}}); err != nil {
 		return 0, 0, err
 	}
-	m.e.situation.Try = method
+	m.e.situation.Try = way
 	began := time.Now()
 	err = m.reduce(v, Sum)
 	took = time.Since(began)
-	m.e.situation.Try = 0
+	m.e.situation.Try = schedule.Rival{}
 	if err != nil {
 		return 0, 0, err
 	}

@@ -27,35 +27,43 @@ const (
 	tinyRoom   = 2 * againBound        // is left for tinyCall
 )
 
-// How a CallSearch compares the planned method with its rivals, if there are any.
+// How a CallSearch compares the plan with its rivals, if there are any.
 const (
-	leastTurns = 2                     // calls by each method, at least, and
+	leastTurns = 2                     // calls in each way, at least, and
 	mostTurns  = 6                     // at most, while
 	turnsBound = 10 * time.Millisecond // they have been made for less than this
-	rivalGain  = .92                   // of the planned method's time: a rival must take less
+	rivalGain  = .92                   // of the plan's time: a rival must take less
+	longGain   = .97                   // the same for longer messages, with which nothing else changes
 )
 
 // A Sample is the time of an AllReduce of float32 sums in ordinary memory.
 type Sample struct {
-	Bytes  int
-	Took   time.Duration
-	Method Method `json:",omitempty"` // 0, or the method that took less time than the planned one
+	Bytes int
+	Took  time.Duration
+	Rival // the one that took less time than the planned method, or zero
+}
+
+// A Rival is another way to make a call than the planned one. The zero Rival is the planned
+// one.
+type Rival struct {
+	Method  Method `json:",omitempty"`
+	Segment int    `json:",omitempty"` // bytes per message; 0: as for any plan of the method
 }
 
 // A CallSearch times the calls of a group, from small to large, and then all sizes once
 // more: the first calls may be slow for some milliseconds, until every rank has its own
-// core. Where the planned method has rivals, it times all of them in turn. Like LinkSearch,
+// core. Where the plan has rivals, it times all of them in turn. Like LinkSearch,
 // it is a state machine without clocks, and all ranks feed theirs with the same times.
 type CallSearch struct {
 	situation *Situation
 	most      int // bytes of the largest call
 	samples   []Sample
-	methods   [][]Method          // of each sample: 0 for the planned one, and its rivals
-	times     [][][]time.Duration // of each sample, by method, ascending
+	ways      [][]Rival           // of each sample: zero for the planned one, and its rivals
+	times     [][][]time.Duration // of each sample, by way, ascending
 	grown     bool                // the next call is the first of its size
 	since     time.Duration       // when the calls of this size began
 	opening   time.Duration       // from then until the second could begin; 0 until that is known
-	turn      int                 // of the sample's methods, that of the next call
+	turn      int                 // of the sample's ways, that of the next call
 	again     bool                // sizes do not grow any more
 	left      int                 // samples to time once more, the first ones
 	repeats   int                 // calls made for that with the last of them
@@ -79,13 +87,13 @@ func NewCallSearch(situation *Situation) *CallSearch {
 // Largest returns the bytes of the largest call that Next may return.
 func (s *CallSearch) Largest() int { return s.most }
 
-// Next returns the bytes of the next call and its method, 0 for the planned one, or false
+// Next returns the bytes of the next call and how it is made, zero for as planned, or false
 // at the end. elapsed is the time since the ranks began to measure, by one clock.
-func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool) {
+func (s *CallSearch) Next(elapsed time.Duration) (bytes int, way Rival, more bool) {
 	n := len(s.samples)
 	if n == 0 {
 		s.grown, s.since = true, elapsed
-		return smallCall, 0, true
+		return smallCall, Rival{}, true
 	}
 	bound := LinkBound
 	if s.situation.OneHost() { // between hosts, the large calls need all the time
@@ -103,15 +111,15 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 		}
 		wanted, first := s.wants(n-1, elapsed-s.since)
 		if wanted && elapsed+last.Took < bound && (first || !grows || elapsed+last.Took+longer < bound) {
-			return last.Bytes, s.methods[n-1][s.turn], true
+			return last.Bytes, s.ways[n-1][s.turn], true
 		}
 		if s.turn = 0; grows {
 			s.grown, s.since, s.opening = true, elapsed, 0
-			return next, 0, true
+			return next, s.waysOf(next)[0], true
 		}
 		s.again, s.left = true, n+1
 		s.samples = append([]Sample{{Bytes: tinyCall, Took: s.samples[0].Took}}, s.samples...)
-		s.methods, s.times = append([][]Method{{0}}, s.methods...), append([][][]time.Duration{{nil}}, s.times...)
+		s.ways, s.times = append([][]Rival{{{}}}, s.ways...), append([][][]time.Duration{{nil}}, s.times...)
 	}
 	for ; s.left > 0; s.left, s.repeats = s.left-1, 0 {
 		if s.repeats == 0 {
@@ -122,11 +130,11 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, m Method, more bool
 		}
 		one := s.samples[s.left-1]
 		if elapsed+one.Took < bound && s.repeats < callRuns && (s.repeats == 0 || elapsed-s.since < againBound) {
-			s.turn = slices.Index(s.methods[s.left-1], one.Method)
-			return one.Bytes, one.Method, true
+			s.turn = slices.Index(s.ways[s.left-1], one.Rival)
+			return one.Bytes, one.Rival, true
 		}
 	}
-	return 0, 0, false
+	return 0, Rival{}, false
 }
 
 // longer returns how long the first call of the next size may take. If latency is a large
@@ -142,21 +150,21 @@ func (s *CallSearch) longer() time.Duration {
 	return time.Duration(slowRun * took)
 }
 
-// wants reports whether a sample needs another call, which is then by the method whose
+// wants reports whether a sample needs another call, which is then made in the way whose
 // turn it is, and whether that matters more than a larger size. spent is the time since
 // the first call of its size began, with what ranks do between calls.
 func (s *CallSearch) wants(i int, spent time.Duration) (more, first bool) {
-	methods := len(s.methods[i])
+	ways := len(s.ways[i])
 	calls := 0
 	for _, t := range s.times[i] {
 		calls += len(t)
 	}
-	if methods > 1 {
-		if s.turn = calls % methods; calls/methods%2 == 1 { // back and forth, in case calls become faster or slower
-			s.turn = methods - 1 - s.turn
+	if ways > 1 {
+		if s.turn = calls % ways; calls/ways%2 == 1 { // back and forth, in case calls become faster or slower
+			s.turn = ways - 1 - s.turn
 		}
-		first = calls < leastTurns*methods
-		return first || calls < mostTurns*methods && spent < turnsBound, first
+		first = calls < leastTurns*ways
+		return first || calls < mostTurns*ways && spent < turnsBound, first
 	}
 	bound := runBound
 	if s.samples[i].Bytes >= coarse {
@@ -194,9 +202,9 @@ func (s *CallSearch) Measured(took time.Duration) {
 		if at >= 0 {
 			bytes = larger(s.samples[at].Bytes)
 		}
-		methods := append([]Method{0}, s.situation.rivals(bytes)...)
-		s.samples, s.methods, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.methods, methods), false
-		s.times = append(s.times, make([][]time.Duration, len(methods)))
+		ways := s.waysOf(bytes)
+		s.samples, s.ways, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.ways, ways), false
+		s.times = append(s.times, make([][]time.Duration, len(ways)))
 		at++
 	}
 	times := s.times[at]
@@ -204,25 +212,38 @@ func (s *CallSearch) Measured(took time.Duration) {
 	slices.Sort(times[s.turn])
 	one := &s.samples[at]
 	if !s.again {
-		one.Method = s.fastest(at)
+		one.Rival = s.fastest(at)
 	}
-	one.Took = s.typical(times[slices.Index(s.methods[at], one.Method)])
+	one.Took = s.typical(times[slices.Index(s.ways[at], one.Rival)])
 }
 
-// fastest returns the method that takes the least time at a sample's size, or 0 if that is
+// waysOf returns the ways to time in calls of some bytes, the planned one first. Between two
+// ranks, what was faster for shorter calls is planned for longer ones, see measured.
+func (s *CallSearch) waysOf(bytes int) []Rival {
+	rivals := s.situation.rivals(bytes)
+	if n := len(s.samples); n > 0 && len(rivals) == 0 && len(s.situation.Hosts) == 2 {
+		return []Rival{s.samples[n-1].Rival}
+	}
+	return append([]Rival{{}}, rivals...)
+}
+
+// fastest returns the way that takes the least time at a sample's size, or zero if that is
 // the planned one or gains little.
-func (s *CallSearch) fastest(i int) Method {
-	times, best := s.times[i], 0
-	least := rivalGain * float64(s.typical(times[0]))
+func (s *CallSearch) fastest(i int) Rival {
+	times, best, gain := s.times[i], 0, rivalGain
+	if len(s.situation.Hosts) == 2 {
+		gain = longGain
+	}
+	least := float64(gain * float64(s.typical(times[0])))
 	for k := 1; k < len(times); k++ {
 		if len(times[k]) < leastTurns {
-			return 0
+			return Rival{}
 		}
 		if t := float64(s.typical(times[k])); t < least {
 			best, least = k, t
 		}
 	}
-	return s.methods[i][best]
+	return s.ways[i][best]
 }
 
 // typical returns which of some ascending times stands for all of them. The first calls

@@ -10,16 +10,16 @@ import (
 
 // timeVirtual times calls in virtual time. call returns how long one takes.
 func timeVirtual(s *CallSearch, elapsed time.Duration, call func(bytes int) time.Duration) (end time.Duration, calls int) {
-	return timeRivals(s, elapsed, func(bytes int, _ Method) time.Duration { return call(bytes) })
+	return timeRivals(s, elapsed, func(bytes int, _ Rival) time.Duration { return call(bytes) })
 }
 
-func timeRivals(s *CallSearch, elapsed time.Duration, call func(bytes int, m Method) time.Duration) (end time.Duration, calls int) {
+func timeRivals(s *CallSearch, elapsed time.Duration, call func(bytes int, way Rival) time.Duration) (end time.Duration, calls int) {
 	for {
-		bytes, method, more := s.Next(elapsed)
+		bytes, way, more := s.Next(elapsed)
 		if !more {
 			return elapsed, calls
 		}
-		took := call(bytes, method)
+		took := call(bytes, way)
 		elapsed += took
 		s.Measured(took)
 		calls++
@@ -173,7 +173,9 @@ func TestRivals(t *testing.T) {
 	var order []Method
 	seen := map[int]map[Method]int{}
 	search := NewCallSearch(&s)
-	end, _ := timeRivals(search, 20*time.Millisecond, func(bytes int, m Method) time.Duration {
+	end, _ := timeRivals(search, 20*time.Millisecond, func(bytes int, way Rival) time.Duration {
+		require.Zero(t, way.Segment)
+		m := way.Method
 		if seen[bytes] == nil {
 			seen[bytes] = map[Method]int{}
 		}
@@ -214,9 +216,48 @@ func TestRivals(t *testing.T) {
 	}
 }
 
+// Two ranks of one host time longer messages, too.
+func TestLongMessagesOfPairs(t *testing.T) {
+	const planned, long = mostPair, longPair
+	for name, c := range map[string]struct {
+		gain map[int]float64 // by size, of long messages
+		want map[int]int     // bytes per message, by size
+	}{
+		"large caches": {map[int]float64{1 << 20: .8, 2 << 20: .8}, map[int]int{512 << 10: leastPair, 768 << 10: long, 1 << 20: long, 64 << 20: long}},
+		"small caches": {map[int]float64{1 << 20: 1.1, 2 << 20: 1.4}, map[int]int{1 << 20: planned, 2 << 20: planned, 64 << 20: planned}},
+		"between":      {map[int]float64{1 << 20: .8, 2 << 20: 1.1}, map[int]int{1 << 20: long, 1400 << 10: planned, 2 << 20: planned, 64 << 20: planned}},
+		"little gain":  {map[int]float64{1 << 20: .98, 2 << 20: .98}, map[int]int{1 << 20: planned, 2 << 20: planned}},
+	} {
+		s := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback}}
+		search := NewCallSearch(&s)
+		timeRivals(search, 0, func(bytes int, way Rival) time.Duration {
+			took := float64(bytes) / 4
+			if bytes > 2<<20 {
+				require.Equal(t, c.want[64<<20] == long, way == Rival{Ring, long}, "%s: longer calls are made as planned then", name)
+			} else if way != (Rival{}) {
+				require.Equal(t, Rival{Ring, long}, way)
+				took *= c.gain[bytes]
+			}
+			return time.Duration(took)
+		})
+		s.Calls = search.Samples()
+		require.NoError(t, s.Links.Check())
+		require.Equal(t, s.Links, LinksOf(s.Links.Words()))
+		for bytes, segment := range c.want {
+			p := s.Plan(bytes/4, 4, true)
+			require.Equal(t, Ring, p.Method)
+			require.Equal(t, RingAhead, p.Ahead)
+			require.Equal(t, segment/4, p.Segment, "%s, %d bytes", name, bytes)
+		}
+		require.Equal(t, Direct, s.Plan(1<<19, 2, false).Method, "partial results do not fit into 16 bits")
+	}
+	wrong := Links{Calls: []Sample{{1 << 20, 1, Rival{Ring, 1 << 20}}}}
+	require.ErrorContains(t, wrong.Check(), "messages of 1048576 bytes were not measured")
+}
+
 // Predictions are what calls took, interpolated; the model only compares plans.
 func TestPredictFromCalls(t *testing.T) {
-	s := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{1 << 20, 200_000, 0}, {4 << 20, 1_400_000, 0}, {16 << 20, 6_000_000, 0}}}}
+	s := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{1 << 20, 200_000, Rival{}}, {4 << 20, 1_400_000, Rival{}}, {16 << 20, 6_000_000, Rival{}}}}}
 	predict := func(bytes int) float64 { return float64(s.Predict(s.Plan(bytes/4, 4, true), bytes/4, 4)) }
 	require.InDelta(t, 200_000, predict(1<<20), 2)
 	require.InDelta(t, 600_000, predict(2<<20), 2)
@@ -231,17 +272,17 @@ func TestPredictFromCalls(t *testing.T) {
 	s.Calls[2].Took = 100_000_000
 	require.InDelta(t, 100_000_000*(1+3*mostSpilled), predict(64<<20), 2)
 	s.Calls[2].Took, s.Shared = 3_000_000, false
-	shared := Situation{Hosts: make([]int, 4), Shared: true, Links: Links{Near: Loopback, Calls: []Sample{{2 << 20, 1_000_000, 0}, {4 << 20, 4_000_000, 0}}}}
+	shared := Situation{Hosts: make([]int, 4), Shared: true, Links: Links{Near: Loopback, Calls: []Sample{{2 << 20, 1_000_000, Rival{}}, {4 << 20, 4_000_000, Rival{}}}}}
 	require.InDelta(t, 16*4_000_000, shared.Predict(shared.Plan(16<<20, 4, true), 16<<20, 4), 2, "16 MB of all ranks fill the caches")
 
-	far := Situation{Hosts: []int{0, 1}, Links: Links{Far: Network, Calls: []Sample{{4 << 10, 400_000, 0}, {64 << 10, 410_000, 0}}}}
+	far := Situation{Hosts: []int{0, 1}, Links: Links{Far: Network, Calls: []Sample{{4 << 10, 400_000, Rival{}}, {64 << 10, 410_000, Rival{}}}}}
 	want := 410_000 + leastBetween*Network.PerByte*(960<<10)
 	require.InDelta(t, want, far.Predict(far.Plan(1<<18, 4, true), 1<<18, 4), 2, "a queue took the messages of both samples")
 	far.Calls[1].Took = 4_000_000
 	want = 4_000_000 + mostBetween*Network.PerByte*(960<<10)
 	require.InDelta(t, want, far.Predict(far.Plan(1<<18, 4, true), 1<<18, 4), 2)
 
-	few := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{tinyCall, 6_000, 0}, {smallCall, 7_023, 0}}}}
+	few := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{tinyCall, 6_000, Rival{}}, {smallCall, 7_023, Rival{}}}}}
 	require.InDelta(t, 6_000, few.Predict(few.Plan(1, 4, true), 1, 4), 2)
 	require.InDelta(t, 6_255, few.Predict(few.Plan(256, 4, true), 256, 4), 2)
 	model := Situation{Hosts: few.Hosts, Links: Links{Near: Loopback}}

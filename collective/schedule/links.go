@@ -21,13 +21,13 @@ const linkWords = 6
 const LinksWords = linkWords + sampleWords*MostSamples
 
 // sampleWords is the number of words of a Sample.
-const sampleWords = 3
+const sampleWords = 4
 
 // Words returns the numbers of l, for other ranks.
 func (l Links) Words() []float64 {
 	words := []float64{l.Near.Latency, l.Near.PerByte, l.Near.Fold, l.Far.Latency, l.Far.PerByte, l.Far.Fold}
 	for _, s := range l.Calls[:min(len(l.Calls), MostSamples)] {
-		words = append(words, float64(s.Bytes), float64(s.Took), float64(s.Method))
+		words = append(words, float64(s.Bytes), float64(s.Took), float64(s.Method), float64(s.Segment))
 	}
 	return append(words, make([]float64, LinksWords-len(words))...)
 }
@@ -36,7 +36,7 @@ func (l Links) Words() []float64 {
 func LinksOf(words []float64) Links {
 	l := Links{Near: Cost{words[0], words[1], words[2]}, Far: Cost{words[3], words[4], words[5]}}
 	for w := words[linkWords:LinksWords]; len(w) > 0 && w[0] > 0; w = w[sampleWords:] {
-		l.Calls = append(l.Calls, Sample{int(w[0]), time.Duration(w[1]), Method(w[2])})
+		l.Calls = append(l.Calls, Sample{int(w[0]), time.Duration(w[1]), Rival{Method(w[2]), int(w[3])}})
 	}
 	return l
 }
@@ -60,6 +60,9 @@ func (l Links) Check() error {
 		}
 		if s.Method != 0 && !slices.Contains([]Method{Bruck, Collected, Direct, Ring}, s.Method) {
 			return fmt.Errorf("%v was not measured for calls of %d bytes", s.Method, s.Bytes)
+		}
+		if s.Segment != 0 && s.Rival != (Rival{Ring, longPair}) {
+			return fmt.Errorf("messages of %d bytes were not measured for calls of %d bytes", s.Segment, s.Bytes)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ type Situation struct {
 	Any   bool   // methods that do not keep ring order may be chosen
 	Force Method // 0, or the method to use wherever possible
 	Table *Table // measurements; nil if there are none
-	Try   Method // 0, or the method of a call that is timed for comparison
+	Try   Rival  // how a call is made that is timed for comparison; zero: as planned
 }
 
 // anyOrder lists the methods that do not keep ring order.
@@ -48,8 +48,11 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 		return PlanShared()
 	}
 	p := PlanReduce(size, count, width, s.OneHost(), partial)
-	if m := s.measured(count * width); m != 0 && (partial || !m.partial()) {
-		p = planNear(m, size, count, width)
+	if r := s.measured(count * width); r != (Rival{}) && (partial || !r.Method.partial()) {
+		p = planNear(r.Method, size, count, width)
+		if r.Segment != 0 {
+			p.Segment = elementsOf(r.Segment, width)
+		}
 		p.Why = "took the least time when the group formed"
 	}
 	if !s.Any || !partial || size < 3 {
@@ -96,12 +99,18 @@ func (s *Situation) sendable(p Plan, count, width int) bool {
 	return uint64(p.Message(len(s.Hosts), count)) <= math.MaxUint32/uint64(width)
 }
 
-// rivals returns the methods that may take less time than the planned one to reduce vectors
-// of some bytes among a few ranks of one host. Which one is the fastest there depends on
-// caches and on how ranks share cores. All keep ring order.
-func (s *Situation) rivals(bytes int) []Method {
+// rivals returns the ways that may take less time than the plan to reduce vectors of some
+// bytes among a few ranks of one host. Which one is the fastest there depends on caches and
+// on how ranks share cores. All keep ring order.
+func (s *Situation) rivals(bytes int) []Rival {
 	size := len(s.Hosts)
-	if s.Shared || size < 3 || size > mostRivals || !s.OneHost() {
+	if s.Shared || size < 2 || size > mostRivals || !s.OneHost() {
+		return nil
+	}
+	if size == 2 {
+		if bytes == 1<<20 || bytes == 2<<20 { // longer vectors spill from every cache
+			return []Rival{{Ring, longPair}}
+		}
 		return nil
 	}
 	var all []Method
@@ -111,22 +120,32 @@ func (s *Situation) rivals(bytes int) []Method {
 	case 1 << 20: // there is no time for enough calls of 4 MiB
 		all = []Method{Direct, Ring}
 	}
-	planned := PlanReduce(size, bytes/4, 4, true, true).Method
-	return slices.DeleteFunc(all, func(m Method) bool { return m == planned })
-}
-
-// measured returns the method that took the least time, if it is not the planned one, among
-// the timed calls of about that many bytes. Otherwise it returns 0.
-func (s *Situation) measured(bytes int) Method {
-	if s.Try != 0 {
-		return s.Try
-	}
-	for _, c := range s.Calls {
-		if c.Method != 0 && c.Bytes <= 2*bytes && 2*bytes < 3*c.Bytes {
-			return c.Method
+	var rivals []Rival
+	for _, m := range all {
+		if m != PlanReduce(size, bytes/4, 4, true, true).Method {
+			rivals = append(rivals, Rival{Method: m})
 		}
 	}
-	return 0
+	return rivals
+}
+
+// measured returns the rival that took the least time, if one did, among the timed calls of
+// about that many bytes. Between two ranks, the longest calls with a rival count for all
+// longer ones.
+func (s *Situation) measured(bytes int) (best Rival) {
+	if s.Try != (Rival{}) {
+		return s.Try
+	}
+	pair := len(s.Hosts) == 2
+	for _, c := range s.Calls {
+		switch {
+		case pair && len(s.rivals(c.Bytes)) > 0 && 2*c.Bytes < 3*bytes:
+			best = c.Rival
+		case !pair && c.Bytes <= 2*bytes && 2*bytes < 3*c.Bytes && c.Rival != (Rival{}):
+			return c.Rival
+		}
+	}
+	return best
 }
 
 // sure is the most bytes whose predictions are believed.

@@ -40,7 +40,7 @@ const (
 type Sample struct {
 	Bytes int
 	Took  time.Duration
-	Rival // the one that took less time than the planned method, or zero
+	Rival // the one that took less time than the plan, or zero
 }
 
 // A Rival is another way to make a call than the planned one. The zero Rival is the planned

@@ -7,8 +7,8 @@ import "sync/atomic"
 // If there are more ranks than cores, a rank shows its core with each call. A
 // rank that waits for a peer on its own core yields that core at once. A rank
 // that waits for a peer on another core keeps polling for a while, because
-// yielding its own core would not help the peer. See lookAround for how well
-// they know.
+// yielding its own core would not help the peer. What it knows may be up to
+// lookEveryCalls calls old.
 //
 // Ranks that have enough cores may still be on the same core, because other
 // processes use the others. They publish their core only in a longer wait, which

@@ -108,8 +108,8 @@ func (w *waiter) wakeAsleep() {
 }
 
 // nudge wakes the ranks that are known to sleep, before this rank does longer
-// work or yields its core. It does without the fence, so it may miss a rank that is falling asleep.
-// That rank is left to wakeSleepers.
+// work or yields its core. It does without the fence, so it may miss a rank that
+// is falling asleep. That rank is left to wakeSleepers.
 func (w *waiter) nudge() {
 	if w.wakeDue {
 		w.wakePeers()

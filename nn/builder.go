@@ -28,6 +28,7 @@ type plans struct {
 	random uint32
 	ids    int // see TakesIDs
 	built  bool
+	causal bool // see Sequence
 
 	documents bool         // see TakesDocuments
 	columns   []ColumnSpan // see TakesColumns

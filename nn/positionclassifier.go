@@ -10,6 +10,9 @@ type Sequence struct {
 	Positions int // of a row
 	IDs       int // each position has an id from 0 to IDs-1
 	Classes   int // and a class from 0 to Classes-1
+	// Causal says that a position's class depends only on it and those before it, as in a
+	// language model. Layers that would also see those after it are refused.
+	Causal bool
 }
 
 // Declare runs Init of layers for a [PositionClassifier], and returns the Builder that has
@@ -26,6 +29,7 @@ func (s Sequence) Declare(l Layer, seed uint64) (*Builder, error) {
 		return nil, err
 	}
 	b.TakesIDs(s.IDs)
+	b.plans.causal = s.Causal
 	if _, err := l.Init([]int{s.Positions}, []int{s.Positions, s.Classes}, b); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,9 @@ func (l *SelfAttention) Init(in, out []int, b *Builder) ([]int, error) {
 	if err := positionsOf(in, b); err != nil {
 		return nil, err
 	}
+	if b.plans.causal && !l.Causal {
+		return nil, b.errorf("each position sees those after it, which the model is to predict; set causal to true")
+	}
 	width, heads := in[1], orOne(l.Heads)
 	if heads < 1 || width%heads != 0 {
 		return nil, b.errorf("Heads must be at least 1 and divide the width, not %d; rows of shape %v have width %d", l.Heads, in, width)

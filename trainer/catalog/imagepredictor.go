@@ -104,7 +104,7 @@ func classOf(row int, probabilities []float32) (Prediction, error) {
 		}
 	}
 	if most == 0 {
-		return nil, fmt.Errorf("row %d has no probability: the weights are finite, but too large to compute with", row)
+		return nil, fmt.Errorf("row %d has no probability: its numbers or the weights are finite, but too large to compute with", row)
 	}
 	return Prediction{
 		{Name: "row", Value: row, Text: strconv.Itoa(row)},

@@ -85,7 +85,7 @@ func (t languageModel) characterModel(network Network, context int, v *data.Voca
 
 // sequence describes rows: the classes are the ids of the vocabulary too.
 func (m characterModel) sequence() nn.Sequence {
-	return nn.Sequence{Positions: m.context, IDs: m.vocabulary.Len(), Classes: m.vocabulary.Len()}
+	return nn.Sequence{Positions: m.context, IDs: m.vocabulary.Len(), Classes: m.vocabulary.Len(), Causal: true}
 }
 
 // Declare is part of Problem, Rows and Stored.

@@ -272,7 +272,7 @@ func (e *valueExamples) Predictor(b nn.Backend) (Predictor, error) {
 	return &vectorPredictor{vectorModel: m, rows: e.vectors, one: func(row int, outputs []float32) (Prediction, error) {
 		value := float64(float64(outputs[0])*e.schema.Deviation) + e.schema.Mean
 		if math.IsNaN(value) || math.IsInf(value, 0) {
-			return nil, fmt.Errorf("row %d has no finite value: the weights are finite, but too large to compute with", row)
+			return nil, fmt.Errorf("row %d has no finite value: its numbers or the weights are finite, but too large to compute with", row)
 		}
 		return Prediction{
 			{Name: "row", Value: row, Text: strconv.Itoa(row)},

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +34,15 @@ func oneDirectory(command string) cobra.PositionalArgs {
 	}
 }
 
+// unwritten returns the error of files that could not be written: the user's mistake, unless
+// the disk is full.
+func unwritten(err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return usage(err)
+}
+
 func digitsCommand(a *app) *cobra.Command {
 	var o data.DigitsOptions
 	cmd := &cobra.Command{
@@ -52,7 +63,7 @@ MNIST. Without flags they are the images that train uses by default.`,
 			}
 			train, test := data.Generate(o)
 			if err := data.WriteMNIST(args[0], train, test); err != nil {
-				return usage(err)
+				return unwritten(err)
 			}
 			fmt.Fprintf(a.stdout, "%s: %d training and %d test images of %dx%d\n", args[0], train.Rows, test.Rows, train.Height, train.Width)
 			return nil
@@ -97,7 +108,7 @@ different sentences, so a list of names does not suffice.`,
 			}
 			o.Dev = (o.Train + 3) / 4
 			if err := data.WriteSentences(args[0], f, o); err != nil {
-				return usage(err)
+				return unwritten(err)
 			}
 			fmt.Fprintf(a.stdout, "%s: %d training and %d dev sentences as %s\n", args[0], o.Train, o.Dev, format)
 			return nil

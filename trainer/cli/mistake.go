@@ -57,6 +57,8 @@ func wanted(e *strconv.NumError) string {
 		return "a whole number, at least 0"
 	case "ParseBool":
 		return "true or false"
+	case "ParseFloat":
+		return "a number"
 	}
 	return "a whole number"
 }

@@ -24,7 +24,7 @@ func sampleCommand(a *app) *cobra.Command {
 language model. CHECKPOINT is the --out directory of a training, or a file in it. No data is
 needed.
 
-The same weights, flags and machine always give the same continuation.`,
+The same weights and flags always give the same continuation.`,
 		Example: "  ringtrain sample run1 --prompt 'func '\n  ringtrain sample run1 --prompt 'The ' --temperature 0.7 --top-k 20 --seed 2",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

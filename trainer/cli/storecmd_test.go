@@ -106,6 +106,7 @@ func TestStoreMistakes(t *testing.T) {
 		`unknown command "gte"; did you mean ringtrain store get?`:       {"gte"},
 		"put -- before negative numbers, as in: ringtrain store set KEY": {"set", "w", "-.5", "1"},
 		"unknown flag: --shap; did you mean --shape?":                    {"set", "w", "--shap", "1"},
+		"there are no numbers to store":                                  {"set", "w"},
 		`a value must be a number that fits in float64, not "x"`:         {"set", "w", "x"},
 		`a value must be a number that fits in float32, not "1e99"`:      {"set", "w", "1e99", "--type", "float32"},
 		"refused: float64 [2 2] takes 32 bytes, not 8":                   {"set", "w", "1", "--shape", "2,2"},

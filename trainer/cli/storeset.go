@@ -126,5 +126,8 @@ func parsedTensor[F float32 | float64](args []string, stdin io.Reader, shape []i
 			return store.Value{}, fmt.Errorf("stdin: %w", err)
 		}
 	}
+	if len(all) == 0 && len(shape) == 0 { // no key can change its shape later
+		return store.Value{}, errors.New("there are no numbers to store, neither as arguments nor on stdin; for an empty tensor, add --shape 0")
+	}
 	return store.Tensor(all, shape...)
 }

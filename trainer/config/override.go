@@ -63,7 +63,11 @@ func (d *document) override(o Override) error {
 	}
 	section := d.byName[name]
 	if section == nil {
-		return fail(pos, "not a value that can be overridden: %s has no section [%s]%s", d.name, name, didYouMean(name, d.names()))
+		hint := didYouMean(name, d.names())
+		if hint == "" && !strings.Contains(name, ".") {
+			hint = phrasef("; add the line [%s] to it", name)
+		}
+		return fail(pos, "not a value that can be overridden: %s has no section [%s]%s", d.name, name, hint)
 	}
 	for _, child := range section.children {
 		if child.name == o.Path {

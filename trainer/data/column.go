@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // A Column says how the cells of a column of a Table become numbers. A column of text is
@@ -63,6 +64,41 @@ func (t *Table) Fit(column int, rows []int32) (Column, error) {
 		c.Deviation = 1
 	}
 	return c, nil
+}
+
+// mostlyNumbers is the part of the cells that are numbers in a column that was probably meant
+// to be one of numbers.
+const mostlyNumbers = .9
+
+// Doubt returns a warning if a column with categories was probably meant to be one of
+// numbers, or "".
+func (t *Table) Doubt(column int, rows []int32) string {
+	present, numbers, commas, odd := 0, 0, 0, -1
+	for _, r := range rows {
+		cell := t.Cells[r][column]
+		if absent(cell) {
+			continue
+		}
+		present++
+		if _, ok := number(cell); ok {
+			numbers++
+			continue
+		}
+		if _, comma := number(strings.Replace(cell, ",", ".", 1)); comma {
+			commas++
+		}
+		if odd < 0 {
+			odd = int(r)
+		}
+	}
+	switch {
+	case odd < 0 || float64(numbers+commas) < mostlyNumbers*float64(present):
+		return ""
+	case commas > numbers:
+		return t.Errorf(odd, column, "%.60q has a comma, so every text in the column is a category; write numbers with a decimal point", t.Cells[odd][column]).Error()
+	}
+	return t.Errorf(odd, column, "%.60q is not a number, as %d of %d values of the column are, so every text in it is a category; leave the cell empty if the value is missing",
+		t.Cells[odd][column], numbers, present).Error()
 }
 
 // numbers returns the numbers in a column in these rows, without missing values. numeric is

@@ -161,6 +161,27 @@ func TestColumns(t *testing.T) {
 	require.Equal(t, x[:8], y, "columns in another order")
 }
 
+// A few odd cells make a column of numbers one of categories, which deserves a warning.
+func TestDoubt(t *testing.T) {
+	numbers := strings.Repeat("1.5,1\n", 18)
+	for cells, want := range map[string]string{
+		"2,1\n3,1\n":      "",
+		"?,1\n,1\nNA,1\n": `:20: column "a": "?" is not a number, as 18 of 19 values of the column are, so every text in it is a category`,
+		"?,1\nx,1\n":      `:20: column "a": "?" is not a number, as 18 of 20`,
+		"?,1\nx,1\ny,1\n": "",
+	} {
+		table := parseTable(t, "a,y\n"+numbers+cells)
+		require.Equal(t, want == "" && cells[0] == '2', table.Numeric(0, Range(nil, 0, table.Rows())))
+		doubt := table.Doubt(0, Range(nil, 0, table.Rows()))
+		require.Contains(t, doubt, want)
+		require.Equal(t, want == "", doubt == "")
+	}
+	commas := parseTable(t, "a;y\n1,5;1\n2;1\n-,25;1\n3,5e2;1\n")
+	require.Contains(t, commas.Doubt(0, Range(nil, 0, 4)), `:2: column "a": "1,5" has a comma, so every text in the column is a category; write numbers with a decimal point`)
+	require.Empty(t, parseTable(t, "a,y\nb,1\nc,2\n").Doubt(0, []int32{0, 1}))
+	require.Empty(t, parseTable(t, "a,y\n,1\nNA,2\n").Doubt(0, []int32{0, 1}))
+}
+
 // The sum of equal numbers, divided by how many there are, may be another number.
 func TestConstantColumns(t *testing.T) {
 	for cell, want := range map[string]float64{"0.1": .1, "-0.3": -.3, "1.7e308": 1.7e308, "5e-324": 5e-324} {

@@ -109,6 +109,17 @@ func TestScanText(t *testing.T) {
 	require.ErrorContains(t, err, "has changed while it was in use")
 }
 
+// A byte order mark is no character, except in the middle.
+func TestByteOrderMark(t *testing.T) {
+	const text = "\ufeffab\ufeff"
+	info, err := data.ScanText(written(t, text))
+	require.NoError(t, err)
+	require.Equal(t, 3, info.Chars)
+	chars, err := data.ReadChars(strings.NewReader(text))
+	require.NoError(t, err)
+	require.Equal(t, []rune("ab\ufeff"), chars)
+}
+
 func TestScanTextMistakes(t *testing.T) {
 	many := &strings.Builder{}
 	for c := range rune(data.MaxVocabulary + 1) {

@@ -82,6 +82,9 @@ func ReadChars(r io.Reader) ([]rune, error) {
 	return chars, err
 }
 
+// byteOrderMark begins some texts, but is no character of theirs.
+const byteOrderMark = '\ufeff'
+
 // eachChar calls f with each character of a text.
 func eachChar(ctx context.Context, r io.Reader, f func(c rune)) error {
 	in := bufio.NewReaderSize(r, 1<<16)
@@ -94,8 +97,9 @@ func eachChar(ctx context.Context, r io.Reader, f func(c rune)) error {
 			return fmt.Errorf("reading the text: %w", err)
 		case c == utf8.RuneError && size == 1:
 			return fmt.Errorf("not UTF-8: the byte at offset %d is not part of a character; convert the text, for example with iconv", at)
+		case at > 0 || c != byteOrderMark:
+			f(c)
 		}
-		f(c)
 		if at += size; at%(1<<20) < size && ctx.Err() != nil {
 			return ctx.Err()
 		}

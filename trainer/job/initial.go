@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
@@ -86,10 +87,32 @@ func checkInit(s *Training, rows catalog.Rows, stderr io.Writer) error {
 	here := rows.Notes()
 	for _, name := range slices.Sorted(maps.Keys(here)) {
 		if was, ok := notes[name]; ok && was != here[name] {
-			fmt.Fprintf(stderr, "ringtrain: warning: --init %s: it describes other %s (%.60s) than these data (%.60s), so its weights may not suit them\n", f.Init, name, was, here[name])
+			was, now := excerpts(was, here[name])
+			fmt.Fprintf(stderr, "ringtrain: warning: --init %s: it describes other %s (%s) than these data (%s), so its weights may not suit them\n", f.Init, name, was, now)
 		}
 	}
 	return nil
+}
+
+// excerpts returns what a and b have from shortly before the first difference.
+func excerpts(a, b string) (fromA, fromB string) {
+	const before, most = 20, 60
+	same := 0
+	for same < min(len(a), len(b)) && a[same] == b[same] {
+		same++
+	}
+	cut := func(s string) string {
+		from := max(0, same-before)
+		text := strings.ToValidUTF8(s[from:min(len(s), from+most)], "")
+		if from > 0 {
+			text = "..." + text
+		}
+		if from+most < len(s) {
+			text += "..."
+		}
+		return text
+	}
+	return cut(a), cut(b)
 }
 
 // initialize gives rank 0 the weights of --init. The strategy distributes them.

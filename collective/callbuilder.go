@@ -36,8 +36,8 @@ func (b *callBuilder) allGather(c *Call, dst, src *Vector) error {
 	if err := b.fits(KindAllGather, dst, src, dst.n, src.n*b.Size()); err != nil {
 		return err
 	}
-	if err := b.apart(KindAllGather, dst, src, b.Rank()*src.n); err != nil {
-		return err
+	if !pieceOf(dst, src, b.Rank()*src.n) {
+		return overlapping(KindAllGather, dst, src)
 	}
 	c.Kind, c.DType, c.Count = KindAllGather, src.dtype, uint64(src.n)
 	return nil
@@ -54,6 +54,13 @@ func (b *callBuilder) reduceScatter(c *Call, dst, src *Vector, counts []int, op 
 	}
 	if err := reducible(src, op); err != nil {
 		return err
+	}
+	own := b.Rank() * dst.n
+	if counts != nil {
+		own = total(counts[:b.Rank()])
+	}
+	if !pieceOf(src, dst, own) {
+		return overlapping(KindReduceScatter, dst, src)
 	}
 	c.Kind, c.DType, c.Op, c.Offset, c.Count, c.Root = KindReduceScatter, src.dtype, op, uint32(src.arena), uint64(src.n), digestCounts(counts)
 	return nil
@@ -77,18 +84,22 @@ func zeroVector(k Kind) error {
 	return fmt.Errorf("collective: %v of a zero Vector: make Vectors with Of", k)
 }
 
-// apart checks that two vectors share no memory. dst may contain src at an element of its own,
-// unless own is negative.
-func (b *callBuilder) apart(k Kind, dst, src *Vector, own int) error {
-	if !dst.overlaps(src) {
-		return nil
+// pieceOf reports whether piece is the elements of whole from own on, or shares no memory
+// with it at all.
+func pieceOf(whole, piece *Vector, own int) bool {
+	if !whole.overlaps(piece) {
+		return true
 	}
-	if own >= 0 && own+src.n <= dst.n {
-		if piece := dst.Slice(own, own+src.n); piece.same(src) {
-			return nil
-		}
+	if own+piece.n > whole.n {
+		return false
 	}
-	return fmt.Errorf("collective: %v of %v into %v: the two share memory, so elements would be overwritten before they are sent", k, *src, *dst)
+	place := whole.Slice(own, own+piece.n)
+	return place.same(piece)
+}
+
+// overlapping returns the error of a call whose vectors share memory where they must not.
+func overlapping(call any, dst, src *Vector) error {
+	return fmt.Errorf("collective: %v of %v into %v: the two share memory, so elements would be overwritten before they are used", call, *src, *dst)
 }
 
 func (b *callBuilder) rooted(k Kind, root int) error {

@@ -46,8 +46,8 @@ func (g *Group) AllGatherV(ctx context.Context, dst, src Vector, counts []int) e
 	if err := g.fits(KindAllGather, &dst, &src, dst.n, total(counts)); err != nil {
 		return err
 	}
-	if err := g.apart(KindAllGather, &dst, &src, total(counts[:g.Rank()])); err != nil {
-		return err
+	if !pieceOf(&dst, &src, total(counts[:g.Rank()])) {
+		return overlapping(KindAllGather, &dst, &src)
 	}
 	return g.call(ctx, &Call{Kind: KindAllGather, DType: src.dtype, Count: uint64(dst.n), Root: digestCounts(counts)}, &dst, &src, counts)
 }
@@ -65,13 +65,15 @@ func (g *Group) Reduce(ctx context.Context, dst, src Vector, op Op, root int) er
 		dst = src
 	} else if err := g.fits(KindReduce, &dst, &src, dst.n, src.n); err != nil {
 		return err
+	} else if !pieceOf(&dst, &src, 0) {
+		return overlapping(KindReduce, &dst, &src)
 	}
 	return g.call(ctx, &Call{Kind: KindReduce, DType: src.dtype, Op: op, Root: uint32(root), Offset: uint32(src.arena), Count: uint64(src.n)}, &dst, &src, nil)
 }
 
 // Gather puts the src of every rank, in rank order, into dst on the root.
-// There, dst has Size() times as many elements as src. Other ranks do not use
-// dst.
+// There, dst has Size() times as many elements as src, which may be the root's
+// piece of dst. Other ranks do not use dst.
 func (g *Group) Gather(ctx context.Context, dst, src Vector, root int) error {
 	if err := g.rooted(KindGather, root); err != nil {
 		return err
@@ -80,12 +82,15 @@ func (g *Group) Gather(ctx context.Context, dst, src Vector, root int) error {
 		dst = src
 	} else if err := g.fits(KindGather, &dst, &src, dst.n, src.n*g.Size()); err != nil {
 		return err
+	} else if !pieceOf(&dst, &src, root*src.n) {
+		return overlapping(KindGather, &dst, &src)
 	}
 	return g.call(ctx, &Call{Kind: KindGather, DType: src.dtype, Root: uint32(root), Count: uint64(src.n)}, &dst, &src, nil)
 }
 
 // Scatter puts piece r of the root's src into dst on rank r. On the root, src
-// has Size() times as many elements as dst. Other ranks do not use src.
+// has Size() times as many elements as dst, which may be the root's piece of
+// src. Other ranks do not use src.
 func (g *Group) Scatter(ctx context.Context, dst, src Vector, root int) error {
 	if err := g.rooted(KindScatter, root); err != nil {
 		return err
@@ -94,6 +99,8 @@ func (g *Group) Scatter(ctx context.Context, dst, src Vector, root int) error {
 		src = dst
 	} else if err := g.fits(KindScatter, &dst, &src, src.n, dst.n*g.Size()); err != nil {
 		return err
+	} else if !pieceOf(&src, &dst, root*dst.n) {
+		return overlapping(KindScatter, &dst, &src)
 	}
 	return g.call(ctx, &Call{Kind: KindScatter, DType: dst.dtype, Root: uint32(root), Count: uint64(dst.n)}, &dst, &src, nil)
 }
@@ -108,8 +115,8 @@ func (g *Group) AllToAll(ctx context.Context, dst, src Vector) error {
 	if err := g.fits(KindAllToAll, &dst, &src, dst.n, src.n); err != nil {
 		return err
 	}
-	if err := g.apart(KindAllToAll, &dst, &src, -1); err != nil {
-		return err
+	if dst.overlaps(&src) {
+		return overlapping(KindAllToAll, &dst, &src)
 	}
 	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype, Count: uint64(src.n)}, &dst, &src, nil)
 }
@@ -133,8 +140,8 @@ func (g *Group) AllToAllV(ctx context.Context, dst, src Vector, sends, recvs []i
 	if own := g.Rank(); sends[own] != recvs[own] {
 		return fmt.Errorf("collective: AllToAllV: rank %d sends itself %d elements and receives %d: sends[%d] and recvs[%d] must be equal", own, sends[own], recvs[own], own, own)
 	}
-	if err := g.apart(KindAllToAll, &dst, &src, -1); err != nil {
-		return err
+	if dst.overlaps(&src) {
+		return overlapping(KindAllToAll, &dst, &src)
 	}
 	counts := append(append(make([]int, 0, 2*g.Size()), sends...), recvs...)
 	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype, Root: pairCounts}, &dst, &src, counts)
@@ -155,8 +162,11 @@ func (g *Group) Recv(ctx context.Context, v Vector, from int) error {
 
 // SendRecv sends src to one rank and, at the same time, fills dst from another
 // or the same rank. All ranks of a ring can call it together. Send followed by
-// Recv would deadlock there.
+// Recv would deadlock there. dst and src do not overlap.
 func (g *Group) SendRecv(ctx context.Context, dst Vector, from int, src Vector, to int) error {
+	if dst.overlaps(&src) {
+		return overlapping("SendRecv", &dst, &src)
+	}
 	if g.Size() == 1 && from == 0 && to == 0 { // a ring of one
 		return g.AllToAll(ctx, dst, src)
 	}

@@ -18,6 +18,11 @@ func TestOperandsThatOverlap(t *testing.T) {
 		"AllToAll":      g.AllToAll(ctx, v, v),
 		"a part of it":  g.AllToAll(ctx, v.Slice(0, 4), v.Slice(2, 6)),
 		"AllToAllV":     g.AllToAllV(ctx, v.Slice(0, 3), v.Slice(2, 5), []int{3}, []int{3}),
+		"SendRecv":      g.SendRecv(ctx, v, 0, v, 0),
+		"Reduce":        g.Reduce(ctx, v.Slice(1, 6), v.Slice(0, 5), Sum, 0),
+		"ReduceScatter": g.ReduceScatter(ctx, v.Slice(1, 6), v.Slice(0, 5), Sum),
+		"Gather":        g.Gather(ctx, v.Slice(0, 5), v.Slice(1, 6), 0),
+		"Scatter":       g.Scatter(ctx, v.Slice(0, 5), v.Slice(1, 6), 0),
 		"other types":   g.AllGather(ctx, Of(make([]int32, 6)), v),
 		"zero Vector":   g.Gather(ctx, Vector{}, v, 0),
 		"other lengths": g.AllGather(ctx, v, v.Slice(0, 5)),
@@ -28,9 +33,12 @@ func TestOperandsThatOverlap(t *testing.T) {
 	require.NoError(t, g.AllToAll(ctx, v.Slice(0, 3), v.Slice(3, 6)))
 	require.NoError(t, g.AllGather(ctx, v, v))
 	require.NoError(t, g.AllGatherV(ctx, v, v, []int{6}))
-	many := callBuilder{View{Self: 1, Members: make([]Member, 3)}}
+	require.NoError(t, g.Reduce(ctx, v, v, Sum, 0))
+	require.NoError(t, g.ReduceScatter(ctx, v, v, Sum))
+	require.NoError(t, g.Gather(ctx, v, v, 0))
+	require.NoError(t, g.Scatter(ctx, v, v, 0))
 	for lo, ok := range []bool{false, false, true, false, false} {
-		src := v.Slice(lo, lo+2)
-		require.Equal(t, ok, many.apart(KindAllGather, &v, &src, 2) == nil, lo)
+		piece := v.Slice(lo, lo+2)
+		require.Equal(t, ok, pieceOf(&v, &piece, 2), lo)
 	}
 }

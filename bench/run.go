@@ -77,13 +77,29 @@ func (s Spec) Validate(n int) error {
 	return err
 }
 
+// checkSizes returns an error if no machine can measure one of the sizes.
+func (s Spec) checkSizes() error {
+	for _, size := range s.Sizes {
+		if size < 1 || size > mostSize {
+			return fmt.Errorf("bench: a size of %d bytes cannot be measured: sizes are from 1 to %d", size, mostSize)
+		}
+	}
+	return nil
+}
+
+// mostSize is more than any machine has memory for, but can be counted.
+const mostSize = 1 << 46
+
 // Run measures every size and returns the rows, the same on every rank. All ranks of
 // the group must call it with the same Spec, and must not use the group otherwise until
-// it returns. Its errors are those of Validate, a *SpecError, which is the same on
+// it returns. Its errors are those of Validate and of sizes that no machine can measure, a *SpecError, which is the same on
 // every rank, and those of the group, which is then broken.
 func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
 	if err := s.Validate(g.Size()); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
+	}
+	if err := s.checkSizes(); err != nil {
+		return nil, err
 	}
 	if err := s.agree(ctx, g); err != nil {
 		return nil, err

@@ -144,6 +144,12 @@ func TestAdaptiveIterations(t *testing.T) {
 func TestSpecsThatCannotBeMeasured(t *testing.T) {
 	fine := bench.Spec{Op: "broadcast", DType: collective.Float32, Root: 1}
 	require.NoError(t, fine.Validate(2))
+	for _, size := range []int{-8, 0, 1 << 60} {
+		s := fine
+		s.Sizes = []int{size}
+		_, err := bench.Run(t.Context(), collectivetest.Local(t, 2)[0], s)
+		require.ErrorContains(t, err, fmt.Sprintf("bench: a size of %d bytes cannot be measured", size))
+	}
 	for says, s := range map[string]bench.Spec{
 		`unknown operation "shout"; use one of allgather, allreduce`: {Op: "shout", DType: collective.Float32},
 		"rank 2 cannot be the root":                                  {Op: "broadcast", DType: collective.Float32, Root: 2},

@@ -109,14 +109,14 @@ func (b *callBuilder) rooted(k Kind, root int) error {
 	return nil
 }
 
-// counted checks that there is a count for every rank.
+// counted checks that a V operation has a count for every rank.
 func (b *callBuilder) counted(k Kind, counts []int) error {
 	if len(counts) != b.Size() {
-		return fmt.Errorf("collective: %v with %d counts: pass one count for each of %d ranks", k, len(counts), b.Size())
+		return fmt.Errorf("collective: %vV with %d counts: pass one count for each of %d ranks", k, len(counts), b.Size())
 	}
 	for r, c := range counts {
 		if c < 0 {
-			return fmt.Errorf("collective: %v with count %d for rank %d: counts must not be negative", k, c, r)
+			return fmt.Errorf("collective: %vV with count %d for rank %d: counts must not be negative", k, c, r)
 		}
 	}
 	return nil

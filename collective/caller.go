@@ -61,7 +61,7 @@ func (g *caller) callSendRecv(ctx context.Context, halves []half) error {
 	var c Call
 	for _, h := range halves {
 		if peer := h.peer(g.Rank()); peer < 0 || peer >= g.Size() || h.from == h.to {
-			return fmt.Errorf("collective: Send from rank %d to rank %d: use two different ranks from 0 to %d", h.from, h.to, g.Size()-1)
+			return fmt.Errorf("collective: there can be no message from rank %d to rank %d: use two different ranks from 0 to %d", h.from, h.to, g.Size()-1)
 		}
 		if err := g.usable(KindSend, &h.v, &h.v); err != nil {
 			return err

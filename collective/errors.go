@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -75,6 +76,10 @@ type RankError struct {
 // Error returns one line: the culprit, what it failed to do, the call, the
 // epoch and the cause.
 func (e *RankError) Error() string {
+	return strings.ReplaceAll(e.text(), "\n", "; ") // such as of errors.Join
+}
+
+func (e *RankError) text() string {
 	who := rankText(e.Rank, e.Whole)
 	if e.Node != "" {
 		who += " (" + e.Node + ")"

@@ -2,6 +2,7 @@ package collective_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,4 +28,11 @@ func TestRankErrorText(t *testing.T) {
 	}
 	nameless := &collective.RankError{Rank: 1, Phase: "failed", Err: collective.ErrClosed}
 	require.EqualError(t, nameless, "rank 1 failed in epoch 0: closed")
+	nameless.Err = errors.Join(collective.ErrClosed, collective.ErrLost)
+	require.EqualError(t, nameless, "rank 1 failed in epoch 0: closed; "+collective.ErrLost.Error())
+}
+
+// A rank that Sub leaves out closes its nil Group as the others close theirs.
+func TestCloseNilGroup(t *testing.T) {
+	require.NoError(t, (*collective.Group)(nil).Close())
 }

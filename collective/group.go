@@ -109,9 +109,10 @@ func (g *Group) Abort(cause error) {
 }
 
 // Close leaves the group and frees its resources. A call in progress returns
-// ErrClosed. Later calls of Close do nothing.
+// ErrClosed. Later calls of Close do nothing, nor does that of a nil Group, such as a
+// rank gets from Sub that is in no group.
 func (g *Group) Close() error {
-	if g.closed.Swap(true) {
+	if g == nil || g.closed.Swap(true) {
 		return nil
 	}
 	err := g.engine.Close() // ends what is in progress

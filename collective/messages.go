@@ -26,7 +26,10 @@ type Message struct {
 //
 // One goroutine may Send while another is in Next or Recv. Two ranks that send each
 // other more than the transport buffers, and have no such other goroutine, wait for
-// each other.
+// each other. The transports of Local buffer nothing: a Send there returns when the
+// other rank has received.
+//
+// The Group must not be one that Sub has made.
 //
 // The group makes no calls until every rank has called End. A call of a rank that
 // exchanges messages returns ErrMessaging and breaks nothing. If a rank makes a call

@@ -17,7 +17,8 @@ import (
 // The new Group has a View of its own ranks and shares g's connections. Calls
 // of the two, asynchronous ones included, must not overlap: the later one fails
 // with ErrConcurrent. A failure of one breaks both. Close the new
-// Group no later than g; closing it during a call is a failure.
+// Group no later than g; closing it during a call is a failure. It cannot exchange
+// Messages.
 //
 // When a deadline passes, the error names the rank that is waited for. That
 // rank may itself be waiting for the one that did not make the call.

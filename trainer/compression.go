@@ -74,6 +74,17 @@ func (c Compression) String() string {
 	return formNames[c.Form]
 }
 
+// Check returns an error unless c is a Compression that ParseCompression can return.
+func (c Compression) Check() error {
+	switch {
+	case int(c.Form) >= len(formNames):
+		return fmt.Errorf("trainer: there is no compression of form %d; use the constants, or ParseCompression", c.Form)
+	case c.Form == TopK && !(c.Keep > 0 && c.Keep <= 1):
+		return fmt.Errorf("trainer: compression %v: the share of the elements to send must be more than 0 and at most 1", c)
+	}
+	return nil
+}
+
 // SumType returns the type in which a group sums gradients. ok is false for Int8 and
 // TopK: every rank gathers those of all ranks and sums them itself.
 func (c Compression) SumType() (t collective.DType, ok bool) {

@@ -50,6 +50,24 @@ func TestParseCompression(t *testing.T) {
 	}
 }
 
+// A Compression that no text describes is refused before training.
+func TestCompressionCheck(t *testing.T) {
+	for _, text := range append(lossy, "none", "topk:1") {
+		require.NoError(t, compression(t, text).Check())
+	}
+	for says, c := range map[string]trainer.Compression{
+		"no compression of form 77": {Form: 77},
+		"topk:0: the share":         {Form: trainer.TopK},
+		"topk:2: the share":         {Form: trainer.TopK, Keep: 2},
+		"topk:NaN: the share":       {Form: trainer.TopK, Keep: math.NaN()},
+	} {
+		require.ErrorContains(t, c.Check(), says)
+		j := job{ranks: 1, batch: 4, steps: 1, optimizer: optim.DefaultAdam(), hidden: 4}
+		j.change = func(_ int, conf *trainer.Config) { conf.Strategy.(*trainer.AllReduce).SetCompression(c) }
+		require.ErrorContains(t, j.run(t)[0].err, says)
+	}
+}
+
 // All ranks hold the same bits, in every run, over every transport and with any number
 // of buckets. Top-k chooses elements in each bucket, so its number of buckets stays the
 // same.

@@ -11,9 +11,15 @@ import (
 // Start implements Strategy: it compares the settings of all ranks, and rank 0
 // broadcasts where to begin, the values and the optimizer's state.
 func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
+	if err := a.compression.Check(); err != nil {
+		return Place{}, err
+	}
+	if a.bucket < 0 {
+		return Place{}, fmt.Errorf("trainer: the least size of a bucket must be at least 0, not %d bytes", a.bucket)
+	}
 	a.group, a.agreement = s.Group, NewAgreement(s.Group, a.backend)
 	a.agreement.hashAll = a.hashAll
-	from, err := a.agreement.Start(ctx, s, a.settings()...)
+	from, err := a.agreement.Start(ctx, s, a.settings(s.Params)...)
 	if err != nil {
 		return Place{}, err
 	}
@@ -36,8 +42,12 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 // settings are those of AllReduce that must be the same on all ranks. Without a
 // check ranks that cut their gradients in other places would add up what does not
 // belong together, or wait forever.
-func (a *AllReduce) settings() []Setting {
-	return []Setting{{Name: "the strategy", Value: a.name}, {Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}, {Name: "the form of sparse gradients", Value: a.sparse.String()}}
+func (a *AllReduce) settings(p *nn.Params) []Setting {
+	return []Setting{
+		{Name: "the strategy", Value: a.name}, {Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}, {Name: "the form of sparse gradients", Value: a.sparse.String()},
+		{Name: "the compression", Value: a.compression.String(), Derived: true}, {Name: "the optimizer", Value: fmt.Sprintf("%T", a.optimizer), Derived: true},
+		{Name: "the number of weights", Value: fmt.Sprint(p.Values.Len()), Derived: true},
+	}
 }
 
 // prepare makes what steps need.

@@ -65,12 +65,17 @@ func Watch(ctx context.Context, c Config) (*Watcher, error) {
 const meetTime = 20 * time.Millisecond
 
 // Meet waits until gossip sees a process of the job. It returns a *NoAnswerError at
-// once if no seed can ever be joined, and a *membership.WaitError when ctx ends.
+// once if no seed can ever be joined, a *membership.WaitError when ctx ends, and
+// membership.ErrClosed after Close.
 func (w *Watcher) Meet(ctx context.Context) error {
 	ticker := time.NewTicker(meetTime)
 	defer ticker.Stop()
 	for len(w.Members()) == 0 {
-		if failures := w.failures(); hopeless(w.seeds, failures) {
+		failures, err := w.failures()
+		if errors.Is(err, membership.ErrClosed) {
+			return err
+		}
+		if hopeless(w.seeds, failures) {
 			return &NoAnswerError{Seeds: failures}
 		}
 		select {
@@ -83,16 +88,17 @@ func (w *Watcher) Meet(ctx context.Context) error {
 	return nil
 }
 
-// failures returns the seeds that could not be joined at the last attempt.
-func (w *Watcher) failures() []membership.Seed {
+// failures returns the seeds that could not be joined at the last attempt, or why there is
+// no View.
+func (w *Watcher) failures() ([]membership.Seed, error) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := w.agent.View(now)
 	var waited *membership.WaitError
 	if !errors.As(err, &waited) {
-		return nil
+		return nil, err
 	}
-	return waited.Waiting.Seeds
+	return waited.Waiting.Seeds, nil
 }
 
 // hopeless reports whether every seed refused or rejected this process.

@@ -65,6 +65,10 @@ func TestMeet(t *testing.T) {
 
 	nodes := start(t, cluster.Config{Cluster: t.Name(), Node: "a"}, 1)
 	require.NoError(t, watch(free, nodes[0].Addr().String()).Meet(deadline(t)), "one that answers is enough")
+
+	closed := watch(free, silent.Addr().String())
+	require.NoError(t, closed.Close())
+	require.ErrorIs(t, closed.Meet(deadline(t)), membership.ErrClosed)
 }
 
 func regroup(t *testing.T, nodes []*cluster.Node, broken []*collective.Group) []*collective.Group {

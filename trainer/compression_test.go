@@ -68,6 +68,28 @@ func TestCompressionCheck(t *testing.T) {
 	}
 }
 
+// Ranks compare what decides how gradients travel and what becomes of them.
+func TestStrategyIsCompared(t *testing.T) {
+	for says, change := range map[string]func(rank int, conf *trainer.Config){
+		"the compression is": func(rank int, conf *trainer.Config) {
+			if rank == 1 {
+				conf.Strategy.(*trainer.AllReduce).SetCompression(compression(t, "int8"))
+			}
+		},
+		"the optimizer is": func(rank int, conf *trainer.Config) {
+			if rank == 1 {
+				conf.Strategy = trainer.NewAllReduce(conf.Backend, optim.DefaultSGD(.1))
+			}
+		},
+	} {
+		for _, o := range (job{ranks: 2, batch: 4, steps: 1, optimizer: optim.DefaultAdam(), change: change}).run(t) {
+			var differ *trainer.SettingsError
+			require.ErrorAs(t, o.err, &differ)
+			require.ErrorContains(t, o.err, says)
+		}
+	}
+}
+
 // All ranks hold the same bits, in every run, over every transport and with any number
 // of buckets. Top-k chooses elements in each bucket, so its number of buckets stays the
 // same.

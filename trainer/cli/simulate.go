@@ -79,6 +79,7 @@ func (f *simulateFlags) register(flags *pflag.FlagSet, a *app) {
 	flags.StringVar(&f.Link, "link", "", "`RATE` of each machine's link in each direction, such as 1gbit")
 	flags.DurationVar(&f.Latency, "latency", time.Duration(schedule.Network.Latency), "latency `TIME` of a message; with --from, what the fit finds")
 	flags.IntVar(&f.Cores, "cores", -1, "all machines share `N` cores, as network namespaces do; 0: each has its own (default 0, or those of --from)")
+	flags.Lookup("cores").DefValue = "0" // which help does not repeat; -1 means neither
 	flags.StringVar(&f.Config, "config", "", "predict for the model that `FILE` describes (default that of --from, or 784-128-128-10)")
 	addData(flags, a.catalog, &f.Data, &f.Options)
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")

@@ -216,7 +216,9 @@ func (p *entityProblem) Open(ctx context.Context) (Rows, error) {
 	if r.train, err = p.documents(train); err != nil {
 		return nil, err
 	}
-	r.test, err = p.documents(test)
+	if r.test, err = p.documents(test); err == nil && p.batcher != nil { // report a batcher that discards everything before workers start
+		_, err = data.NewWordSampler(r.train.words(), *p.batcher, 0, 1, 0)
+	}
 	return r, err
 }
 

@@ -80,7 +80,7 @@ func (s Spec) Validate(n int) error {
 // checkSizes returns an error if no machine can measure one of the sizes.
 func (s Spec) checkSizes() error {
 	for _, size := range s.Sizes {
-		if size < 1 || size > mostSize {
+		if size < 1 || int64(size) > mostSize {
 			return fmt.Errorf("bench: a size of %d bytes cannot be measured: sizes are from 1 to %d", size, mostSize)
 		}
 	}
@@ -88,7 +88,7 @@ func (s Spec) checkSizes() error {
 }
 
 // mostSize is more than any machine has memory for, but can be counted.
-const mostSize = 1 << 46
+const mostSize = int64(1 << 46)
 
 // Run measures every size and returns the rows, the same on every rank. All ranks of
 // the group must call it with the same Spec, and must not use the group otherwise until

@@ -117,7 +117,7 @@ func TestSequenceDeclareErrors(t *testing.T) {
 		s     nn.Sequence
 	}{
 		"layers.1: each position sees those after it": {nn.Chain(&nn.Embed{Out: 4}, &nn.SelfAttention{}, softmax()), forward},
-		"at least one position, id and class": {causal(), nn.Sequence{Positions: 4, IDs: 6}},
+		"at least one position, id and class":         {causal(), nn.Sequence{Positions: 4, IDs: 6}},
 		"layers.1.layers.0: the last layer is *nn.Linear, but a model of sequences must end in EachPosition of Softmax": {one(nn.EachPosition(&nn.Linear{Out: 3})), few},
 		"layers.0.layers.1: rows of input are ids, and only Embed takes ids":                                            {nn.Chain(nn.Concatenate(&nn.Embed{Out: 4}, &nn.Dropout{}), softmax()), few},
 		"nn: layers.0: rows of input are ids":                                                                           {nn.Chain(nn.Residual(&nn.Dropout{}), softmax()), few},

@@ -22,7 +22,8 @@ type Options struct {
 	Observer Observer
 }
 
-// An Observer gets a group's calls, in the goroutine that made them.
+// An Observer gets a group's calls, in the goroutine that made them. It does not learn of
+// Messages, whose Next only the flight record shows.
 type Observer interface {
 	// Called is called after each call with its number, the step given by Mark,
 	// its duration and its error.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -131,7 +132,7 @@ func (c *Config) complete() error {
 	if !c.Bind.IsValid() {
 		c.Bind = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
 	}
-	if c.ConnectTime <= 0 {
+	if c.ConnectTime == 0 {
 		c.ConnectTime = connectTime
 	}
 	if c.Log == nil {
@@ -165,6 +166,12 @@ func (c *Config) complete() error {
 	if strings.Contains(c.Node, "/") {
 		errs = append(errs, fmt.Errorf("node name %q must not contain a slash", c.Node))
 	}
+	if strings.ContainsFunc(c.Node, unicode.IsControl) {
+		errs = append(errs, fmt.Errorf("node name %q must not contain control characters", c.Node))
+	}
+	if c.ConnectTime < 0 {
+		errs = append(errs, fmt.Errorf("ConnectTime must be at least 0, not %v", c.ConnectTime))
+	}
 	for _, a := range c.DataAddrs {
 		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.Zone() != "" {
 			errs = append(errs, fmt.Errorf("data address %v must be one that other machines can reach", a))
@@ -184,10 +191,17 @@ func (c *Config) complete() error {
 		errs = append(errs, fmt.Errorf("%w: any process that can reach %s could join and read the traffic: make a key with ringtrain keygen, or give --insecure (Config.Insecure) on a network that you trust", ErrNoKey, at))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("cluster: %w", err)
+		return fmt.Errorf("cluster: %w", oneLine{err})
 	}
 	return nil
 }
+
+// oneLine is several errors in one line.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+
+func (e oneLine) Unwrap() error { return e.error }
 
 // exposed names an address that we listen on and other machines can reach, or returns "".
 func (c *Config) exposed() string {

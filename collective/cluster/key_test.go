@@ -85,3 +85,11 @@ func TestNoKey(t *testing.T) {
 	_, err = cluster.Join(deadline(t), cluster.Config{Key: new(secret.Key)})
 	require.ErrorIs(t, err, secret.ErrNotKey)
 }
+
+// All mistakes of a Config are in one line, and errors.Is still finds each.
+func TestMistakesInOneLine(t *testing.T) {
+	_, err := cluster.Join(deadline(t), cluster.Config{Cluster: t.Name(), Node: "a\nb", ConnectTime: -1, Bind: netip.MustParseAddrPort("192.0.2.1:0")})
+	require.ErrorIs(t, err, cluster.ErrNoKey)
+	require.ErrorContains(t, err, `node name "a\nb" must not contain control characters; ConnectTime must be at least 0, not -1ns; no key`)
+	require.NotContains(t, err.Error(), "\n")
+}

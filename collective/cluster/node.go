@@ -253,6 +253,7 @@ func (c *Config) same() []membership.Setting {
 	return []membership.Setting{
 		{Name: "the wire format", Value: strconv.Itoa(tcp.Version)},
 		{Name: "--streams", Value: strconv.Itoa(cmp.Or(c.Streams, tcp.AutoStreams))},
+		{Name: "MinSize", Value: strconv.Itoa(c.MinSize)},
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 	"time"
+	"unicode"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/calibration"

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/text"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
 // storedEntities is a stored model that finds entities.
@@ -32,8 +34,33 @@ func (s *storedEntities) Open(ctx context.Context, d Dataset) (Examples, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := roomForWords(docs, float64(machine.Memory())); err != nil {
+		return nil, err
+	}
 	prepared, err := s.documents(docs)
 	return &entityExamples{entityModel: s.entityModel, docs: prepared}, err
+}
+
+// wordBytes is about what a model takes per word of the documents that it reads at a time:
+// 24 KB with that of examples/ner.cfg.
+const wordBytes = 24 << 10
+
+// roomForWords returns an error if documents that are read at a time are too long for the
+// memory.
+func roomForWords(docs []*text.Doc, room float64) error {
+	row := 0
+	for some := range slices.Chunk(docs, entityExamplesBatch) {
+		words := 0
+		for _, d := range some {
+			words += len(d.Words)
+		}
+		if need := float64(words) * wordBytes; need > room {
+			return fmt.Errorf("documents %d to %d have %d words together, for which the model takes about %.3g GB, more than the %.3g GB of memory of this machine: split long documents",
+				row, row+len(some)-1, words, need/1e9, room/1e9)
+		}
+		row += len(some)
+	}
+	return nil
 }
 
 // entityExamples are documents for a stored model.

@@ -115,6 +115,9 @@ func csvRows(path string, o Options) (Dataset, error) {
 			return nil, err
 		}
 		d.columns = append(d.columns, c)
+		if len(c.Categories) == 0 {
+			continue
+		}
 		if doubt := t.Doubt(i, d.train.Rows); doubt != "" {
 			d.info.Warnings = append(d.info.Warnings, doubt)
 		}

@@ -71,9 +71,10 @@ func (t *Table) Fit(column int, rows []int32) (Column, error) {
 const mostlyNumbers = .9
 
 // Doubt returns a warning if a column with categories was probably meant to be one of
-// numbers, or "".
+// numbers, or "". In a column of texts it reads only as many rows as it takes to tell.
 func (t *Table) Doubt(column int, rows []int32) string {
 	present, numbers, commas, odd := 0, 0, 0, -1
+	others := (1 - mostlyNumbers) * float64(len(rows)) // texts beyond these settle it
 	for _, r := range rows {
 		cell := t.Cells[r][column]
 		if absent(cell) {
@@ -84,11 +85,13 @@ func (t *Table) Doubt(column int, rows []int32) string {
 			numbers++
 			continue
 		}
-		if _, comma := number(strings.Replace(cell, ",", ".", 1)); comma {
-			commas++
-		}
 		if odd < 0 {
 			odd = int(r)
+		}
+		if _, comma := number(strings.Replace(cell, ",", ".", 1)); comma {
+			commas++
+		} else if float64(present-numbers-commas) > others {
+			return ""
 		}
 	}
 	switch {

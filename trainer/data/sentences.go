@@ -58,13 +58,8 @@ func WriteSentences(dir string, f text.Format, o SentencesOptions) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, other := range text.Formats() {
-		for _, suffix := range other.Suffixes {
-			old := filepath.Join(dir, "train"+suffix)
-			if _, err := os.Stat(old); err == nil && suffix != f.Suffixes[0] {
-				return fmt.Errorf("%s exists, so training could not tell which files to read: remove it, or write to another directory", old)
-			}
-		}
+	if old, err := FindDocuments(dir, "train"); err == nil && filepath.Base(old) != "train"+f.Suffixes[0] {
+		return fmt.Errorf("%s exists, so training could not tell which files to read: remove it, or write to another directory", old)
 	}
 	train, dev := Sentences(o)
 	for name, docs := range map[string]iter.Seq[*text.Doc]{"train": train, "dev": dev} {

@@ -53,10 +53,11 @@ func ParseCompression(text string) (Compression, error) {
 	}
 	if share, ok := strings.CutPrefix(text, "topk:"); ok {
 		keep, err := strconv.ParseFloat(share, 64)
-		if err != nil || !(keep > 0 && keep <= 1) {
+		c := Compression{Form: TopK, Keep: keep}
+		if err != nil || c.Check() != nil {
 			return Compression{}, fmt.Errorf("%.40s: the share of the elements to send must be more than 0 and at most 1, as in topk:0.01", text)
 		}
-		return Compression{Form: TopK, Keep: keep}, nil
+		return c, nil
 	}
 	return Compression{}, fmt.Errorf("unknown compression %.40q: use none, bf16, fp16, int8, or topk:R, where R is the share of the elements to send", text)
 }

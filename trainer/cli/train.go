@@ -260,10 +260,12 @@ func (a *app) withHint(t *job.Training, err error) error {
 		fmt.Fprintf(a.stderr, "ringtrain: to resume from step %d, repeat the command with --out %s --resume %s\n", step, t.Spec.Saving.Dir, dir)
 	case step >= 0:
 		fmt.Fprintf(a.stderr, "ringtrain: to resume from step %d, repeat the command with --resume %s\n", step, dir)
-	case t.Spec.Place.Nodes == 1 && t.Spec.Saving.Every > 0:
-		fmt.Fprintf(a.stderr, "ringtrain: there is no checkpoint in %s to resume from\n", t.Spec.Saving.Dir)
 	case t.Spec.Place.Nodes == 1:
-		fmt.Fprintf(a.stderr, "ringtrain: there is no checkpoint in %s to resume from; --checkpoint-every STEPS writes checkpoints\n", t.Spec.Saving.Dir)
+		advice := ""
+		if t.Spec.Saving.Every == 0 {
+			advice = "; --checkpoint-every STEPS writes checkpoints"
+		}
+		fmt.Fprintf(a.stderr, "ringtrain: there is no checkpoint in %s to resume from%s\n", t.Spec.Saving.Dir, advice)
 	}
 	return &codedError{code: code}
 }

@@ -84,14 +84,25 @@ func checkInit(s *Training, rows catalog.Rows, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	here := rows.Notes()
-	for _, name := range slices.Sorted(maps.Keys(here)) {
-		if was, ok := notes[name]; ok && was != here[name] {
-			was, now := excerpts(was, here[name])
-			fmt.Fprintf(stderr, "ringtrain: warning: --init %s: it describes other %s (%s) than these data (%s), so its weights may not suit them\n", f.Init, name, was, now)
-		}
+	for _, d := range differences(notes, rows.Notes()) {
+		fmt.Fprintf(stderr, "ringtrain: warning: --init %s: it describes other %s (%s) than these data (%s), so its weights may not suit them\n", f.Init, d.name, d.was, d.now)
 	}
 	return nil
+}
+
+// A difference is a note about the data, such as their classes, that differs from that in a
+// file of weights. Each output of the model stands for one class.
+type difference struct{ name, was, now string } // both from shortly before they differ
+
+// differences compares the notes of a file with those of the data. A file may lack some.
+func differences(notes, data map[string]string) (all []difference) {
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		if was, ok := notes[name]; ok && was != data[name] {
+			was, now := excerpts(was, data[name])
+			all = append(all, difference{name, was, now})
+		}
+	}
+	return all
 }
 
 // excerpts returns what a and b have from shortly before the first difference.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -259,7 +258,10 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 	if s.Placement.OnGPU() {
 		blas = s.multiplier()
 	}
-	changed := append(s.changed(t.Notes, rows.Sum(), blas), otherMeaning(t.Notes, rows.Notes())...)
+	changed := s.changed(t.Notes, rows.Sum(), blas)
+	for _, d := range differences(t.Notes, rows.Notes()) {
+		changed = append(changed, fmt.Sprintf("the %s of the data (%s, was %s)", d.name, d.now, d.was))
+	}
 	if n := len(t.Residuals); n > 0 && (n != s.AllWorkers() || s.Compression.Form == trainer.Exact || !keepsResiduals(s, t)) {
 		changed = append(changed, fmt.Sprintf("compression residuals of %d workers, which are dropped", n))
 	}
@@ -310,19 +312,6 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 	for _, section := range []string{"model", "task", "optimizer"} {
 		if err != nil || sectionText(old, section) != sectionText(s.Config, section) {
 			out = append(out, "["+section+"]")
-		}
-	}
-	return out
-}
-
-// otherMeaning lists what data say of themselves otherwise than when a checkpoint was
-// written, such as their classes: each output of the model stands for one.
-func otherMeaning(notes, now map[string]string) []string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if was, ok := notes[name]; ok && was != now[name] {
-			was, is := excerpts(was, now[name])
-			out = append(out, fmt.Sprintf("the %s of the data (%s, was %s)", name, is, was))
 		}
 	}
 	return out

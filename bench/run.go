@@ -92,8 +92,9 @@ const mostSize = int64(1 << 46)
 
 // Run measures every size and returns the rows, the same on every rank. All ranks of
 // the group must call it with the same Spec, and must not use the group otherwise until
-// it returns. Its errors are those of Validate and of sizes that no machine can measure, a *SpecError, which is the same on
-// every rank, and those of the group, which is then broken.
+// it returns. Its errors are those of Validate, of sizes that no machine can measure, a
+// *SpecError, which is the same on every rank, and those of the group, which is then
+// broken.
 func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
 	if err := s.Validate(g.Size()); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)

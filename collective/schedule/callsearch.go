@@ -217,8 +217,9 @@ func (s *CallSearch) Measured(took time.Duration) {
 	one.Took = s.typical(times[slices.Index(s.ways[at], one.Rival)])
 }
 
-// waysOf returns the ways to time in calls of some bytes, the planned one first. Between two
-// ranks, what was faster for shorter calls is planned for longer ones, see measured.
+// waysOf returns the ways to time in calls of some bytes, the planned one first. Two ranks
+// make longer calls in the way that was faster for shorter ones, because measured will plan
+// them so.
 func (s *CallSearch) waysOf(bytes int) []Rival {
 	rivals := s.situation.rivals(bytes)
 	if n := len(s.samples); n > 0 && len(rivals) == 0 && len(s.situation.Hosts) == 2 {

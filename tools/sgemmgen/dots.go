@@ -24,12 +24,112 @@ const (
 	dotsAdd
 )
 
-// dots emits a kernel for a few rows of A and some registers of columns, where B is
-// transposed. It transposes four by four elements of B in registers and uses them at once.
+// dots emits a kernel for a few rows of A and some registers of columns, where B is transposed.
 func dots(s set, rows, vectors int) {
 	name := fmt.Sprintf("%sDots%dx%d", s.name, rows, vectors)
 	kernel.Begin(name, "(d *[10]uint64)", fmt.Sprintf("%s computes %d rows and %d columns.", name, rows, vectors*s.bytes/4))
-	d := kernel.Pointer("d")
+	d, sums := chains(s, rows, vectors)
+	c, rowC := Mem{Base: field(d, dotsC)}, field(d, dotsRowC)
+	ifAdd(d, func(add bool) {
+		for _, row := range sums {
+			for g, sum := range row {
+				if add {
+					VADDPS(c.Offset(g*s.bytes), sum, sum)
+				}
+				VMOVUPS(sum, c.Offset(g*s.bytes))
+			}
+			ADDQ(rowC, c.Base)
+		}
+	})
+}
+
+// narrow emits a kernel for a few columns of C, where B is transposed, and as many rows as a
+// register has elements. It computes the transpose of that part of C as a dots kernel does,
+// with A and B exchanged, and transposes it four by four when it stores it.
+func narrow(s set, columns int) {
+	name := fmt.Sprintf("%sNarrow%d", s.name, columns)
+	kernel.Begin(name, "(d *[10]uint64)", fmt.Sprintf("%s computes %d columns and %d rows. Its A and B are exchanged.", name, columns, s.bytes/4))
+	d, sums := chains(s, columns, 1)
+	rows, third := everyFourth(field(d, dotsC), field(d, dotsRowC), s.bytes/16)
+	rowC := field(d, dotsRowC)
+	ifAdd(d, func(add bool) {
+		for first := 0; first < columns; first += 4 {
+			var four [4]reg.VecVirtual
+			for i := range four {
+				four[i] = sums[min(first+i, columns-1)][0]
+			}
+			for r, v := range fourByFour(s, four) {
+				for lane, base := range rows {
+					at := rowAfter(Mem{Base: base}, rowC, third, r).Offset(4 * first)
+					storePart(part(v, lane), at, min(4, columns-first), add)
+				}
+			}
+		}
+	})
+}
+
+// part returns a lane of 16 bytes of v.
+func part(v reg.VecVirtual, lane int) reg.VecVirtual {
+	if lane == 0 {
+		return v.AsX().(reg.VecVirtual)
+	}
+	x := XMM()
+	if v.Size() == 64 {
+		VEXTRACTF32X4(U8(lane), v, x)
+	} else {
+		VEXTRACTF128(U8(lane), v, x)
+	}
+	return x
+}
+
+// storePart stores the first count elements of x, or adds them to those in memory.
+func storePart(x reg.VecVirtual, at Mem, count int, add bool) {
+	if add {
+		old := XMM()
+		switch count {
+		case 1:
+			VMOVSS(at, old)
+		case 2:
+			VMOVSD(at, old)
+		case 3:
+			VMOVSD(at, old)
+			VINSERTPS(U8(0x20), at.Offset(8), old, old)
+		default:
+			VMOVUPS(at, old)
+		}
+		VADDPS(x, old, old)
+		x = old
+	}
+	switch count {
+	case 1:
+		VMOVSS(x, at)
+	case 2:
+		VMOVSD(x, at)
+	case 3:
+		VMOVSD(x, at)
+		VEXTRACTPS(U8(2), x, at.Offset(8))
+	default:
+		VMOVUPS(x, at)
+	}
+}
+
+// ifAdd emits the end of a kernel twice: for a C that the sums are added to, and one that they
+// replace.
+func ifAdd(d Mem, end func(add bool)) {
+	CMPQ(d.Offset(dotsAdd), Imm(0))
+	JE(LabelRef("set"))
+	end(true)
+	kernel.End()
+	Label("set")
+	end(false)
+	kernel.End()
+}
+
+// chains emits the sums over the inner dimension, for rows of A and registers of columns of
+// B. It transposes four by four elements of B in registers and uses them at once. It returns
+// a new pointer to the fields.
+func chains(s set, rows, vectors int) (d Mem, sums [][]reg.VecVirtual) {
+	d = kernel.Pointer("d")
 	left := []reg.GPVirtual{field(d, dotsA)} // every fourth row of A
 	var rowA, thirdA reg.GPVirtual           // used by as many rows as need them
 	if rows > 1 {
@@ -40,24 +140,29 @@ func dots(s set, rows, vectors int) {
 	}
 	rowB := field(d, dotsRowB)
 	fourths, third := everyFourth(field(d, dotsB), rowB, vectors*s.bytes/16)
-	sums := make([][]reg.VecVirtual, rows)
+	sums = make([][]reg.VecVirtual, rows)
 	for i := range sums {
 		for range vectors {
 			v := s.vector()
-			VXORPS(v, v, v)
+			s.zero(v)
 			sums[i] = append(sums[i], v)
 		}
 	}
+	leftAt := func(i, k int) Mem { return rowAfter(Mem{Base: left[i/4]}, rowA, thirdA, i%4).Offset(4 * k) }
 	// spread loads an element of A into all of a register.
 	spread := func(i, k int) reg.VecVirtual {
 		v := s.vector()
-		VBROADCASTSS(rowAfter(Mem{Base: left[i/4]}, rowA, thirdA, i%4).Offset(4*k), v)
+		VBROADCASTSS(leftAt(i, k), v)
 		return v
 	}
 	// multiply emits a step of the inner dimension. right holds the elements of B, one register
 	// for each of the sums from first on.
 	multiply := func(k, first int, right ...reg.VecVirtual) {
 		for i := range rows {
+			if s.masks && len(right) == 1 {
+				VFMADD231PS_BCST(leftAt(i, k), right[0], sums[i][first])
+				continue
+			}
 			v := spread(i, k)
 			for g, r := range right {
 				VFMADD231PS(r, v, sums[i][first+g])
@@ -130,22 +235,5 @@ func dots(s set, rows, vectors int) {
 	DECQ(k)
 	JNZ(LabelRef("step"))
 	Label("store")
-	c, rowC := Mem{Base: field(d, dotsC)}, field(d, dotsRowC)
-	store := func(add bool) {
-		for _, row := range sums {
-			for g, sum := range row {
-				if add {
-					VADDPS(c.Offset(g*s.bytes), sum, sum)
-				}
-				VMOVUPS(sum, c.Offset(g*s.bytes))
-			}
-			ADDQ(rowC, c.Base)
-		}
-		kernel.End()
-	}
-	CMPQ(d.Offset(dotsAdd), Imm(0))
-	JE(LabelRef("set"))
-	store(true)
-	Label("set")
-	store(false)
+	return d, sums
 }

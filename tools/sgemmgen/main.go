@@ -21,6 +21,7 @@ type set struct {
 	masks     bool    // stores and loads under a mask register
 	shapes    []shape // of product kernels
 	dots      []rowRange
+	narrow    int // the most columns of a narrow kernel
 }
 
 // A shape is the largest kernel for a number of registers per row. There is one for every
@@ -32,8 +33,8 @@ type shape struct{ rows, vectors int }
 type rowRange struct{ from, to, vectors int }
 
 var sets = []set{
-	{"avx2", 32, YMM, 16, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}, []rowRange{{1, 5, 2}, {1, 1, 4}}},
-	{"avx512", 64, ZMM, 32, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}, []rowRange{{5, 8, 2}}},
+	{"avx2", 32, YMM, 16, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}, []rowRange{{1, 5, 2}, {1, 1, 4}}, 10},
+	{"avx512", 64, ZMM, 32, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}, []rowRange{{5, 8, 2}}, 12},
 }
 
 func main() {
@@ -51,8 +52,20 @@ func main() {
 				dots(s, rows, d.vectors)
 			}
 		}
+		for columns := 1; columns <= s.narrow; columns++ {
+			narrow(s, columns)
+		}
 	}
 	Generate()
+}
+
+// zero clears a register.
+func (s set) zero(v reg.VecVirtual) {
+	if s.masks { // VXORPS would need AVX512DQ
+		VPXORD(v, v, v)
+	} else {
+		VXORPS(v, v, v)
+	}
 }
 
 func load(m Mem, v reg.VecVirtual) reg.VecVirtual {

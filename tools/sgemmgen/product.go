@@ -39,11 +39,7 @@ func product(s set, rows, vectors int) {
 	for i := range sums {
 		for range vectors {
 			v := s.vector()
-			if s.masks {
-				VPXORD(v, v, v)
-			} else {
-				VXORPS(v, v, v)
-			}
+			s.zero(v)
 			sums[i] = append(sums[i], v)
 		}
 	}

@@ -48,6 +48,10 @@ type product struct {
 // multiply sets C = A·B, or adds A·B to C.
 func (x *blocked) multiply(k *kernels, p product, add bool) {
 	x.kernels, x.product = k, p
+	if x.narrow(add) {
+		x.product = product{}
+		return
+	}
 	x.plan()
 	for j := x.transposed(add); j < p.N; j += columnsPerBlock {
 		columns := min(columnsPerBlock, p.N-j)

@@ -11,13 +11,13 @@ const (
 )
 
 // dots is what a dots kernel computes: a few rows and columns of C. All steps are in bytes.
-// tools/sgemmgen has the same list of fields.
+// A narrow kernel gets A for b and B for a. tools/sgemmgen has the same list of fields.
 type dots struct {
 	a, b, c          *float32
 	rowA, rowB, rowC uintptr
 	whole            int      // steps of the inner dimension, a multiple of 4
 	rest             int      // steps after those, for which
-	tail             *float32 // has B, packed
+	tail             *float32 // has b, packed
 	add              uintptr  // 1: add the sums to C; 0: store them
 }
 
@@ -67,15 +67,8 @@ func (x *blocked) displaced(n int) bool {
 func (x *blocked) dotProducts(kernels []func(*dotsWords), rows, first, end int, add bool) {
 	d := &x.dots
 	for from := 0; from < x.K; from += Block {
-		block := min(Block, x.K-from)
-		d.b, d.whole, d.rest = &x.b.Data[first*x.b.Stride+from], block&^3, block&3
-		if d.rest > 0 {
-			d.tail = x.packTail(first, end, from+d.whole, d.rest)
-		}
-		d.add = 0
-		if add || from > 0 {
-			d.add = 1
-		}
+		d.b = &x.b.Data[first*x.b.Stride+from]
+		x.steps(x.b, first, end, from, add)
 		for i := 0; i < x.M; i += rows {
 			d.a, d.c = &x.a.Data[i*x.a.Stride+from], &x.c.Data[i*x.c.Stride+first]
 			kernels[min(rows, x.M-i)](d.words())
@@ -83,14 +76,24 @@ func (x *blocked) dotProducts(kernels []func(*dotsWords), rows, first, end int, 
 	}
 }
 
-// packTail packs columns of a transposed B for a few steps of the inner dimension.
-func (x *blocked) packTail(first, end, from, steps int) *float32 {
-	columns := end - first
-	reserve(&x.right, columns*steps)
-	for c := range columns {
-		for k, v := range x.b.Data[(first+c)*x.b.Stride+from:][:steps] {
-			x.right[k*columns+c] = v
+// steps sets the fields for the block of the inner dimension that begins at from. The rows of
+// m from first to end, which the kernel transposes, lie along it.
+func (x *blocked) steps(m Matrix, first, end, from int, add bool) {
+	d, block := &x.dots, min(Block, x.K-from)
+	d.whole, d.rest = block&^3, block&3
+	d.add = 0
+	if add || from > 0 {
+		d.add = 1
+	}
+	if d.rest == 0 {
+		return
+	}
+	rows := end - first
+	reserve(&x.right, rows*d.rest)
+	for r := range rows {
+		for k, v := range m.Data[(first+r)*m.Stride+from+d.whole:][:d.rest] {
+			x.right[k*rows+r] = v
 		}
 	}
-	return &x.right[0]
+	d.tail = &x.right[0]
 }

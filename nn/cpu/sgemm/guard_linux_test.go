@@ -30,7 +30,7 @@ func guarded(t *testing.T, n int, atEnd bool) []float32 {
 func TestNothingBeyondTheMatricesIsTouched(t *testing.T) {
 	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
 		r := rand.New(rand.NewPCG(7, 8))
-		for _, s := range []Shape{{1, 1, 1}, {1, 200, 5}, {3, 130, 7}, {5, 9, 3}, {13, 10, 300}, {14, 33, 6}, {30, 129, 31}, {2, 5, 260}} {
+		for _, s := range []Shape{{1, 1, 1}, {1, 200, 5}, {3, 130, 7}, {5, 9, 3}, {13, 10, 300}, {14, 33, 6}, {30, 129, 31}, {2, 5, 260}, {16, 11, 17}, {37, 7, 260}, {32, 50, 19}} {
 			for mode := range 8 {
 				matrix := func(rows, columns int, transposed bool) Matrix {
 					if transposed {

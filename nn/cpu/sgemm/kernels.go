@@ -21,6 +21,10 @@ type kernels struct {
 	// every number of rows up to half of dotRows and dotColumns columns.
 	dots    [3][]func(*dotsWords)
 	dotRows int // for more rows of C, packing B takes less time
+	// narrow computes a few columns of C, where B is transposed, and as many rows as a register
+	// has elements: narrow[n] computes n columns.
+	narrow     []func(*dotsWords)
+	narrowRows int // for more rows of C, and columns that fill registers, packing B takes less time
 }
 
 // rows returns the number of rows of the largest tile with v registers per row.

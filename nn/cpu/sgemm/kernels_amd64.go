@@ -154,6 +154,56 @@ func avx2Dots5x2(d *[10]uint64)
 //go:noescape
 func avx2Dots1x4(d *[10]uint64)
 
+// avx2Narrow1 computes 1 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow1(d *[10]uint64)
+
+// avx2Narrow2 computes 2 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow2(d *[10]uint64)
+
+// avx2Narrow3 computes 3 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow3(d *[10]uint64)
+
+// avx2Narrow4 computes 4 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow4(d *[10]uint64)
+
+// avx2Narrow5 computes 5 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow5(d *[10]uint64)
+
+// avx2Narrow6 computes 6 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow6(d *[10]uint64)
+
+// avx2Narrow7 computes 7 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow7(d *[10]uint64)
+
+// avx2Narrow8 computes 8 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow8(d *[10]uint64)
+
+// avx2Narrow9 computes 9 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow9(d *[10]uint64)
+
+// avx2Narrow10 computes 10 columns and 8 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx2Narrow10(d *[10]uint64)
+
 // avx512Rows1x1 computes tiles of 1 rows and 16 columns.
 //
 //go:noescape
@@ -368,3 +418,63 @@ func avx512Dots7x2(d *[10]uint64)
 //
 //go:noescape
 func avx512Dots8x2(d *[10]uint64)
+
+// avx512Narrow1 computes 1 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow1(d *[10]uint64)
+
+// avx512Narrow2 computes 2 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow2(d *[10]uint64)
+
+// avx512Narrow3 computes 3 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow3(d *[10]uint64)
+
+// avx512Narrow4 computes 4 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow4(d *[10]uint64)
+
+// avx512Narrow5 computes 5 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow5(d *[10]uint64)
+
+// avx512Narrow6 computes 6 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow6(d *[10]uint64)
+
+// avx512Narrow7 computes 7 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow7(d *[10]uint64)
+
+// avx512Narrow8 computes 8 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow8(d *[10]uint64)
+
+// avx512Narrow9 computes 9 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow9(d *[10]uint64)
+
+// avx512Narrow10 computes 10 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow10(d *[10]uint64)
+
+// avx512Narrow11 computes 11 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow11(d *[10]uint64)
+
+// avx512Narrow12 computes 12 columns and 16 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow12(d *[10]uint64)

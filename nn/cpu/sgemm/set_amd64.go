@@ -5,7 +5,7 @@ package sgemm
 import "golang.org/x/sys/cpu"
 
 var avx2 = kernels{
-	name: "AVX2 FMA", lanes: 8, copy: avx2Copy, transpose: avx2Transpose, dotRows: 10,
+	name: "AVX2 FMA", lanes: 8, copy: avx2Copy, transpose: avx2Transpose, dotRows: 10, narrowRows: 16,
 	product: [9]([]func(*tileWords)){
 		1: {nil, avx2Rows1x1, avx2Rows2x1, avx2Rows3x1, avx2Rows4x1, avx2Rows5x1, avx2Rows6x1,
 			avx2Rows7x1, avx2Rows8x1, avx2Rows9x1, avx2Rows10x1, avx2Rows11x1, avx2Rows12x1},
@@ -17,10 +17,12 @@ var avx2 = kernels{
 		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2, avx2Dots5x2},
 		2: {nil, avx2Dots1x4},
 	},
+	narrow: []func(*dotsWords){nil, avx2Narrow1, avx2Narrow2, avx2Narrow3, avx2Narrow4, avx2Narrow5,
+		avx2Narrow6, avx2Narrow7, avx2Narrow8, avx2Narrow9, avx2Narrow10},
 }
 
 var avx512 = kernels{
-	name: "AVX-512", lanes: 16, copy: avx512Copy, transpose: avx512Transpose, dotRows: 8,
+	name: "AVX-512", lanes: 16, copy: avx512Copy, transpose: avx512Transpose, dotRows: 8, narrowRows: 32,
 	product: [9]([]func(*tileWords)){
 		1: {nil, avx512Rows1x1, avx512Rows2x1, avx512Rows3x1, avx512Rows4x1, avx512Rows5x1, avx512Rows6x1, avx512Rows7x1,
 			avx512Rows8x1, avx512Rows9x1, avx512Rows10x1, avx512Rows11x1, avx512Rows12x1, avx512Rows13x1, avx512Rows14x1},
@@ -34,12 +36,14 @@ var avx512 = kernels{
 		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2},
 		2: {nil, avx2Dots1x4, nil, nil, nil, avx512Dots5x2, avx512Dots6x2, avx512Dots7x2, avx512Dots8x2},
 	},
+	narrow: []func(*dotsWords){nil, avx512Narrow1, avx512Narrow2, avx512Narrow3, avx512Narrow4, avx512Narrow5, avx512Narrow6,
+		avx512Narrow7, avx512Narrow8, avx512Narrow9, avx512Narrow10, avx512Narrow11, avx512Narrow12},
 }
 
 // available returns the kernels that this processor can run, the fastest first.
 func available() []*kernels {
 	var all []*kernels
-	if cpu.X86.HasAVX512F && cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		all = append(all, &avx512)
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {

@@ -161,7 +161,7 @@ func TestEveryShapeHasTheBitsOfTheReference(t *testing.T) {
 func TestLargeShapesHaveTheBitsOfTheReference(t *testing.T) {
 	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
 		r := rand.New(rand.NewPCG(13, 14))
-		for _, s := range []Shape{{30, fewColumns + 9, shortInner + 7}, {rowsPerBlock + 30, fewColumns + 40, shortInner + 2}, {fewRows + 5, 70, shortInner + 1}, {farApart + 11, shortInner + 3, 37}, {5, columnsPerBlock + 50, 9}, {2, columnsPerBlock + 200, Block + 1}, {1, 3, 3*Block + 1}, {3, 50, Block + 3}, {1, 33, farRows}} {
+		for _, s := range []Shape{{30, fewColumns + 9, shortInner + 7}, {rowsPerBlock + 30, fewColumns + 40, shortInner + 2}, {fewRows + 5, 70, shortInner + 1}, {farApart + 11, shortInner + 3, 37}, {5, columnsPerBlock + 50, 9}, {2, columnsPerBlock + 200, Block + 1}, {1, 3, 3*Block + 1}, {3, 50, Block + 3}, {1, 33, farRows}, {33, 10, farRows}, {32, 50, farRows / 2}} {
 			for mode := range 4 {
 				m := maker{Rand: r, shift: r.IntN(16), gap: r.IntN(3), values: func() float32 { return float32(r.NormFloat64()) }}
 				compare(t, x, m, s, mode&1 != 0, mode&2 != 0, float32(mode&1))
@@ -179,6 +179,21 @@ func TestFewRowsHaveTheBitsOfTheReference(t *testing.T) {
 				for beta := range 2 {
 					m := maker{Rand: r, shift: r.IntN(16), gap: r.IntN(3), values: func() float32 { return float32(r.NormFloat64()) }}
 					compare(t, x, m, Shape{rows, 2*2*dotColumns + dotColumns + 3, k}, false, true, float32(beta))
+				}
+			}
+		}
+	})
+}
+
+// Numbers of columns and rows for which each narrow kernel is used, in one part and in more.
+func TestFewColumnsHaveTheBitsOfTheReference(t *testing.T) {
+	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
+		r := rand.New(rand.NewPCG(17, 18))
+		for _, columns := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 17, 24, 36, 50} {
+			for _, rows := range []int{8, 15, 16, 17, 31, 32, 37} {
+				for _, k := range []int{narrowInner, narrowInner + 1, narrowInner + 2, narrowInner + 3, Block, 2*Block + 7} {
+					m := maker{Rand: r, shift: r.IntN(16), gap: r.IntN(3), values: func() float32 { return float32(r.NormFloat64()) }}
+					compare(t, x, m, Shape{rows, columns, k}, false, true, []float32{0, 1, .5}[r.IntN(3)])
 				}
 			}
 		}
@@ -244,7 +259,7 @@ func TestProductsAreCloseToFloat64(t *testing.T) {
 func TestMultiplyAllocatesNothing(t *testing.T) {
 	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
 		v := make([]float32, 300*300)
-		for _, s := range []Shape{{1, 200, 30}, {64, 32, 64}, {130, 140, 290}} {
+		for _, s := range []Shape{{1, 200, 30}, {64, 32, 64}, {37, 10, 291}, {130, 140, 290}} {
 			for mode := range 4 {
 				a, b := Matrix{v, 300, mode&1 != 0}, Matrix{v, 300, mode&2 != 0}
 				c := Matrix{Data: make([]float32, s.M*s.N), Stride: s.N}

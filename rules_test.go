@@ -32,7 +32,7 @@ var rules = []rule{
 	{"noCudaTag", "the build tag of GPU code is gpu; the tag cuda belongs to gorgonia", checkNoCudaTag},
 	{"panic", "only kernels panic, on what Init has ruled out", checkPanic},
 	{"readme", "README.md is a short tour: at most 120 lines of at most 100 characters", checkReadme},
-	{"portableMath", "a training has the same bits on every processor", checkPortableMath},
+	{"portableMath", "a run has the same bits on every processor", checkPortableMath},
 	{"exit", "only commands end the process", checkExit},
 }
 

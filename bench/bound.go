@@ -25,8 +25,9 @@ func (f Fabric) bound(w Workload, s system, n int) float64 {
 	return alone + float64(w.Params.Grads.Len())*w.summed(n)*f.wire(1)/float64(w.InnerSteps)
 }
 
-// boundAllReduce is the time after which the gradients that are final last can have
-// arrived, with all that are not final sooner.
+// boundAllReduce is bound for allreduce. When the gradient of a parameter becomes final, a link
+// must still carry it and all gradients that become final later. The parameter for which that
+// ends last gives the bound, or the compute time if that is longer.
 func (f Fabric) boundAllReduce(w Workload, n int) float64 {
 	least := float64(w.Compute)
 	for _, q := range w.Params.List {

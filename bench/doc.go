@@ -40,13 +40,13 @@
 //
 // #wrong counts elements of the result that are not the expected ones, over all ranks
 // and timed iterations. Inputs are small whole numbers whose sums are exact in every
-// type (in bfloat16, with its 8 bits for them, they are smaller for more ranks), and
-// units and twos for products. So there is exactly one correct result and no
+// type. In bfloat16, which has 8 bits for them, they are smaller if there are more ranks.
+// For products they are 1, -1 and 2. So there is exactly one correct result and no
 // tolerance.
 //
 // # Scaling
 //
-// [Scaling] has other tables, of whole trainings with more and more workers: the time,
+// [Scaling] has other tables, of whole runs with more and more workers: the time,
 // its growth T(N)/T(1), the speedup T(1)/T(N) and the scalability N*T(1)/T(N), with
 // three plots. On request it adds the published figures of other programs
 // ([PublishedScaling]), in a table of their own. [Emulate] replaces compute that a

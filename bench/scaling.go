@@ -13,7 +13,7 @@ import (
 // exchange gradients.
 const CoreBound = .85
 
-// A Trial is one training with one number of workers. Every worker makes all the steps
+// A Trial is one run with one number of workers. Every worker makes all the steps
 // on its own rows, so ideally the time does not depend on their number.
 type Trial struct {
 	System  string  `json:"system"`
@@ -26,7 +26,7 @@ type Trial struct {
 	Split
 	Used     float64 `json:"gradients_used_percent,omitempty"` // in updates; 0 if workers step together and all are
 	StepSent int64   `json:"step_sent_bytes"`                  // per step, by the busiest rank
-	Sent     []int64 `json:"sent_bytes"`                       // by rank, in the whole training, including its start and end
+	Sent     []int64 `json:"sent_bytes"`                       // by rank, in the whole run, including its start and end
 	Wire     []int64 `json:"wire_bytes,omitempty"`             // the same as counted at the rank's link; nil if it is not counted
 	Busy     float64 `json:"busy"`                             // load of the host's processors, 0 to 1; negative if unknown
 	Peak     float64 `json:"busy_peak"`                        // Busy in the busiest quarter of the time

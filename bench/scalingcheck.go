@@ -21,7 +21,7 @@ func (f *ScalingRun) Check() error {
 	case sorted[0] < 1:
 		return fmt.Errorf("--workers must be at least 1 each, not %d", sorted[0])
 	case len(slices.Compact(slices.Clone(sorted))) != len(sorted):
-		return errors.New("--workers names a number twice; for more trainings of each, use --trials")
+		return errors.New("--workers names a number twice; for more runs of each, use --trials")
 	case f.Trials < 1:
 		return fmt.Errorf("--trials must be at least 1, not %d", f.Trials)
 	case f.Steps < 1:

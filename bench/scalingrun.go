@@ -149,7 +149,7 @@ func (f *ScalingRun) mostServers() int {
 	return most
 }
 
-// training describes one training by this many workers.
+// training describes one run by this many workers.
 func (f *ScalingRun) training(path, system string, workers int) job.Spec {
 	s := systemOf(system)
 	g := s.gradients()

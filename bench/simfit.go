@@ -22,9 +22,9 @@ func fitted(r ScalingRow) bool {
 // measured rows best, by the sum of squares of relative errors. It uses rows of 2 to mostFitted
 // workers, and needs at least one.
 //
-// Processor times follow from how busy the processors were, and the latency from the times of
-// steps. Without the first, all of it is taken for processor time, which grows with the number
-// of nodes that share a core.
+// The load of the processors determines the processor times, and then the times of steps
+// determine the latency. If the load is unknown, the fit attributes all overhead to processor
+// time, which grows with the number of nodes that share a core.
 func (f Fabric) fit(w Workload, rows []ScalingRow) Fabric {
 	steps := func(g Fabric) (off float64) {
 		for _, r := range rows {
@@ -56,7 +56,7 @@ func (f Fabric) fit(w Workload, rows []ScalingRow) Fabric {
 }
 
 // processorTimes returns the nanoseconds that all processors spent on the messages of a step,
-// by the index of rows to fit: what they were busy for longer than with as many workers alone.
+// by the index of the row: their busy time minus that of as many workers that exchange nothing.
 // It is empty if that is unknown.
 func (f Fabric) processorTimes(rows []ScalingRow) map[int]float64 {
 	busy := func(r ScalingRow) float64 { return r.Busy * float64(f.Cores) * 1e6 * r.StepMs }

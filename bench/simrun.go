@@ -24,7 +24,7 @@ import (
 // MostSimulated is the largest number of workers of a SimulationRun.
 const MostSimulated = 4096
 
-// A SimulationRun predicts the steps of a training with many workers, each on a node of its
+// A SimulationRun predicts the steps of a run with many workers, each on a node of its
 // own. It sends nothing.
 type SimulationRun struct {
 	Catalog   *catalog.Catalog

@@ -17,7 +17,7 @@ const (
 )
 
 // Systems returns what a scaling table can compare, as named on the command line: the
-// strategies of a training. ps-sync and ps-async have one server process. The name can say how
+// strategies of a run. ps-sync and ps-async have one server process. The name can say how
 // many they have instead, as ps-sync:2 does. ps-peers:2 has a quorum of 2 gradients, instead of
 // as many as there are workers.
 func Systems() []string {
@@ -57,7 +57,7 @@ func checkSystems(names []string) error {
 		_, _, many := strings.Cut(name, ":")
 		switch {
 		case slices.Contains(names[:i], name):
-			return fmt.Errorf("--system names %s twice; for more trainings of each, use --trials", name)
+			return fmt.Errorf("--system names %s twice; for more runs of each, use --trials", name)
 		case many && s.served():
 			if err := job.CheckServers(s.option); err != nil {
 				return fmt.Errorf("--system %s: the servers %w", name, err)

@@ -316,7 +316,7 @@ func linkKind(v collective.View, shared []bool) func(a, b int) string {
 	}
 }
 
-// stepTimes is an Observer that adds up the times of a training, in seconds.
+// stepTimes is an Observer that adds up the times of a run, in seconds.
 type stepTimes struct {
 	sent func() int64 // bytes so far; nil if this is not known before the end
 

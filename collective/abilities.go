@@ -13,8 +13,8 @@ type Abilities struct {
 	Reduce Reducer
 	// Show announces a Barrier, or an AllReduce in place, before the caller makes it
 	// with Reduce, so that other ranks can start. The caller makes that call next, with
-	// the same o, even if the Transport breaks first: from Show on other ranks may write
-	// into the memory of o, and only the call ends that.
+	// the same o, even if the Transport breaks first: after Show, other ranks may write
+	// into the memory of o until the call has returned.
 	Show func(o *Operation)
 	// NoteWaits is called before the first call and says where to note waits. The
 	// Transport notes those that happen in the goroutine of the call: how long a
@@ -26,8 +26,8 @@ type Abilities struct {
 	// leaves the message to Recv. If several have arrived, it returns the first in from
 	// that it knows of. If ctx ends first, the rank is -1, and nothing is lost. On entry,
 	// h is what a MismatchError prints as this rank's call. Next may be called while
-	// another goroutine is in Send, but not during Recv. The engine removes a rank from
-	// from only right after that rank's last message.
+	// another goroutine is in Send, but not during Recv. The engine drops a rank from the
+	// list only right after that rank's last message.
 	Next func(ctx context.Context, from []int, h *Header) (rank int, err error)
 	// Behind returns the rank that has made the fewest calls, if fewer than seq.
 	Behind func(seq uint64) (rank int, ok bool)

@@ -55,7 +55,7 @@ func (g *caller) carryOut(ctx context.Context, c *Call, dst, src *Vector, counts
 	return g.finish(limited, o, g.engine.Start(o))
 }
 
-// exchange makes the calls of a Send, a Recv, or both. Errors and the Observer
+// callSendRecv makes the calls of a Send, a Recv, or both. Errors and the Observer
 // report the last half that was started.
 func (g *caller) callSendRecv(ctx context.Context, halves []half) error {
 	var c Call

@@ -17,9 +17,9 @@ type LinkPolicy struct {
 
 // MeasureLinks makes the engine's plans use what the links between its ranks cost: what
 // rank 0 knows, if a few calls confirm it, or else what is measured, in schedule.LinkBound
-// or a little more. Every rank calls it before the first call of a group. What rank 0
-// passes counts. It returns what all ranks use, and whether it was measured. That is nil
-// if nothing is known. An error has broken the engine.
+// or a little more. Every rank calls it before the first call of a group; only the policy of
+// rank 0 counts. links is what all ranks use, nil if nothing is known, and measured says
+// whether it was measured. If it returns an error, the engine is broken.
 func (e *HostEngine) MeasureLinks(ctx context.Context, p LinkPolicy) (links *schedule.Links, measured bool, err error) {
 	if e.size < 2 {
 		return nil, false, nil

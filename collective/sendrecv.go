@@ -21,7 +21,7 @@ func (h half) peer(self int) int {
 	return h.from
 }
 
-// exchange carries out this rank's side of a Send, a Recv, or both at once,
+// sendRecv carries out this rank's side of a Send, a Recv, or both at once,
 // each from rank Call.Root to rank Call.Offset. A nil operation is left out.
 func (c *copier) sendRecv(send, recv *Operation) error {
 	part := func(o *Operation, k int) []byte {

@@ -3,9 +3,9 @@ package nn
 // A Backprop takes the gradient of the loss with respect to a layer's output, adds to the
 // gradients of the layer's parameters, and returns the gradient with respect to its
 // input. It is called at most once, before the backend recycles temporary memory. It may
-// overwrite dy. Afterwards nobody uses dy again, and its memory may be given out for something
-// else, unless dx begins there too. It returns the zero Tensor if nothing before the layer has parameters
-// (see [Builder.NeedsInputGradient]).
+// overwrite dy. The caller does not use dy afterwards, and the backend may reuse its memory,
+// unless dx begins there too. If nothing before the layer has parameters, it returns the zero
+// Tensor (see [Builder.NeedsInputGradient]).
 type Backprop func(dy Tensor) (dx Tensor)
 
 // A Layer is a differentiable function with parameters. It belongs to one model

@@ -14,7 +14,7 @@ type Param struct {
 	// rows, is the mean; and an update sets Values = (1-Momentum)·Values + Momentum·mean,
 	// whatever the optimizer does to other parameters.
 	Momentum float32
-	// Touched has at least the rows of a table whose gradient may not be 0. A layer that
+	// Touched has at least the rows of a table whose gradient might be nonzero. A layer that
 	// scatters gradients sets it, and adds the rows in its backward pass, before it adds to
 	// Grads; see [Params.Untouch]. nil means that any element may have a gradient.
 	Touched *RowSet

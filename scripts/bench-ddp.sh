@@ -13,7 +13,7 @@ Usage: scripts/bench-ddp.sh [flags]
 
   --workers LIST  numbers of workers (default 2)
   --rounds N      how often everything is measured (default 5)
-  --steps N       steps of a training (default 1000)
+  --steps N       steps of a run (default 1000)
   --require X     fail if the ratio of ringtrain's speed to PyTorch's is lower
   --out DIR       write table.md, rounds.csv and raw/ to DIR (default runs/ddp/TIME)
   --quick         a smoke test: 2 rounds of 60 steps

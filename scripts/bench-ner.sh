@@ -10,7 +10,7 @@ usage() {
 	cat <<'USAGE'
 Usage: scripts/bench-ner.sh [flags]
 
-  --steps N      steps of a training (default 1000)
+  --steps N      steps of a run (default 1000)
   --rounds N     how often both are measured, each time with another seed (default 5)
   --sentences N  sentences to train on; a quarter as many are held out (default 2000)
   --data DIR     train on train.iob, .conll or .spacy of DIR instead, and evaluate on dev.* (default: generated sentences)

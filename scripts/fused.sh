@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Finds fused multiply-adds in what a training computes. Go may compile x*y + z to one
+# Finds fused multiply-adds in what a run computes. Go may compile x*y + z to one
 # operation with one rounding where the processor has it, which is not on amd64 by
 # default. An explicit conversion, float32(x*y) + z, forbids that. A line may be fused if
 # it calls math.FMA, which is fused on every processor, or if its comment contains the

@@ -27,7 +27,7 @@
 # The second visit:
 #
 #   failed       120  240   the failures in the first visit's result.json
-#   sanitizer    160  260   compute-sanitizer on the kernels and a training
+#   sanitizer    160  260   compute-sanitizer on the kernels and a run
 #   bf16          70  120   bfloat16 and TF32
 #   overlap       90  130   steps that sum gradients during the backward pass
 #   bench         60  100   bench collective, with and without NCCL

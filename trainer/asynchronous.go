@@ -1,11 +1,11 @@
 package trainer
 
 // An Asynchronous is a Strategy whose ranks do not step together. Only rank 0 evaluates and
-// saves, while the others continue, so the tasks of the others have no test rows. It does so
-// when it has crossed a step at which that is due. The Report of a rank covers gradients of
-// other ranks that it has not reported.
+// saves, while the others continue, so the tasks of the others have no test rows. Rank 0 does
+// so once it has passed a step at which an evaluation or a snapshot is due. The Report of a
+// rank also covers gradients of other ranks that it has not reported yet.
 //
-// Ranks may share the steps of a training: a step of any rank is then one of all, and the steps
+// Ranks may share the steps of a run: a step of any rank is then one of all, and the steps
 // of a rank have gaps.
 type Asynchronous interface {
 	Strategy

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// A Best is the best evaluation of a training: the one with the best value of the task's
+// A Best is the best evaluation of a run: the one with the best value of the task's
 // first metric or, if the task has none, with the lowest loss. Of equal ones it is the
 // first; values that differ by less than a millionth count as equal. The zero Best stands
 // for none.

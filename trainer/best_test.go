@@ -42,7 +42,7 @@ func bestOf(values []float64) (best int, marks []bool) {
 var lossUp = trainer.Measure{Name: "loss_up", Of: func(c nn.Counts) float64 { return c[nn.CountLoss] }}
 
 // All ranks agree on the best evaluation by the first metric, or by the loss, and rank 0
-// has its values: those of a training that ended there.
+// has its values: those of a run that ended there.
 func TestBest(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -84,7 +84,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// A resumed training knows the best evaluation before.
+// A resumed run knows the best evaluation before.
 func TestBestAfterResume(t *testing.T) {
 	for _, measures := range [][]trainer.Measure{{trainer.Accuracy}, {lossUp}} {
 		kept := new(memorySaver)

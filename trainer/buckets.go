@@ -25,10 +25,11 @@ const tolerable = 1. / 8
 // together take little longer than one piece. More of the exchange is then hidden behind
 // the backward pass than with larger buckets. All ranks get the same.
 //
-// It returns DefaultBucket if all ranks are on one host, where an exchange is the work of
-// cores that the backward pass needs too, and for compressed gradients: the bits of some
-// depend on buckets, and those of 16 bits go to the ranks that sum them directly. In small
-// buckets, 982,194 of them took 16 workers at 100 Mbit/s 1.3 times as long.
+// It returns DefaultBucket for gradients in device memory, under AnyOrder, and if all ranks
+// are on one host, where the exchange needs cores that the backward pass needs too. It also
+// does so for compressed gradients. The bits of some forms depend on the buckets, and 16-bit
+// gradients are sent straight to the ranks that sum them: in small buckets, 982,194 of them
+// took 16 workers at 100 Mbit/s 1.3 times as long.
 func ChooseBucket(g *collective.Group, p *nn.Params, c Compression) int {
 	s, width := g.Situation(), collective.Float32.Size()
 	if s.OneHost() || s.Any || c.Form != Exact || onDevice(p.Grads) {

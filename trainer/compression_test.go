@@ -162,7 +162,7 @@ func TestCompressedAlone(t *testing.T) {
 	}
 }
 
-// A training with compression resumes from any snapshot with the same bits: each rank's
+// A run with compression resumes from any snapshot with the same bits: each rank's
 // residual is saved by rank 0. With another number of ranks, residuals start at
 // zero.
 func TestCompressedResumeIsExact(t *testing.T) {

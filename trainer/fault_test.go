@@ -90,7 +90,7 @@ func TestDeathInAStepLeavesWholeSteps(t *testing.T) {
 	}
 }
 
-// A training that is cancelled in the middle of a step leaves no call in progress.
+// A run that is cancelled in the middle of a step leaves no call in progress.
 func TestCancelInAStep(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 1000, optimizer: optim.DefaultSGD(.1), bucket: fiveBuckets}
 	usual.change = func(rank int, c *trainer.Config) {

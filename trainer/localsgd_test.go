@@ -129,7 +129,7 @@ func TestRoundsAreSilent(t *testing.T) {
 	}
 }
 
-// A training that resumes from any snapshot, also within a round, ends with the bits of one
+// A run that resumes from any snapshot, also within a round, ends with the bits of one
 // that was not interrupted.
 func TestRoundsResumeExactly(t *testing.T) {
 	int8, err := trainer.ParseCompression("int8")

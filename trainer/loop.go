@@ -127,8 +127,8 @@ func (l *loop) wishesToStop() bool {
 	}
 }
 
-// evaluates reports whether to evaluate after this many steps: a regular evaluation is due, or
-// was due since before, or since ranks last agreed.
+// evaluates reports whether to evaluate after this many steps: whether a regular evaluation has
+// become due after step before or, with a Periodic, since the ranks last agreed.
 func (l *loop) evaluates(before, steps int) bool {
 	return l.Eval.Every > 0 && l.agreed(steps) == steps && l.Eval.within(steps) > l.Eval.within(l.agreed(before))
 }

@@ -7,7 +7,7 @@ package trainer
 type Periodic interface {
 	Strategy
 	// Every returns after how many steps ranks agree. They also agree after the last step
-	// of a training. It is at least 1.
+	// of a run. It is at least 1.
 	Every() int
 }
 

@@ -16,7 +16,7 @@ var _ Recordable = (*AllReduce)(nil)
 // CanRecord implements Recordable.
 func (a *AllReduce) CanRecord() error {
 	if _, ok := a.optimizer.(optim.Recordable); !ok {
-		return fmt.Errorf("the optimizer %T is no optim.Recordable", a.optimizer)
+		return fmt.Errorf("the optimizer %T is not an optim.Recordable", a.optimizer)
 	}
 	if a.compression.Form != Exact {
 		return errors.New("gradients are compressed, which is done on the host")

@@ -41,6 +41,6 @@ func (r Rounds) String() string {
 	return fmt.Sprintf("rounds of %d inner steps, outer rate %v, outer momentum %v", r.Steps, r.Rate, r.Momentum)
 }
 
-// ends reports whether a round ends with this step. The last step of a training ends
+// ends reports whether a round ends with this step. The last step of a run ends
 // one, too.
 func (r Rounds) ends(s Step) bool { return s.Last || (s.Index+1)%r.Steps == 0 }

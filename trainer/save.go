@@ -8,13 +8,13 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A Saver stores snapshots of a training, for example in files. Train calls it on
+// A Saver stores snapshots of a run, for example in files. Train calls it on
 // rank 0 only, between steps, while the other ranks wait.
 type Saver interface {
 	Save(ctx context.Context, s Snapshot) error
 }
 
-// A Snapshot is a training between two steps. Params is the model's own, and valid
+// A Snapshot is the state of a run between two steps. Params is the model's own, and valid
 // only during the call. State belongs to the receiver.
 type Snapshot struct {
 	Step   int // steps done
@@ -37,7 +37,7 @@ type SaveEvent struct {
 	Elapsed time.Duration // since the first step began
 }
 
-// A SaveError is returned by Train on rank 0 if the last snapshot of a training
+// A SaveError is returned by Train on rank 0 if the last snapshot of a run
 // could not be stored, or, with Config.RequireSave, any snapshot. If it was the last,
 // all ranks have ended after the same step, and only rank 0 gets an error; it is
 // joined with ErrStopped if the training was stopped.
@@ -58,8 +58,8 @@ func (l *loop) due(steps int) bool {
 	return l.SaveEvery > 0 && steps%l.SaveEvery == 0
 }
 
-// saves reports whether a snapshot is due after this many steps, or was after one of those
-// since before.
+// saves reports whether a snapshot has become due after more than before steps and at most
+// this many.
 func (l *loop) saves(before, steps int) bool {
 	return l.SaveEvery > 0 && steps/l.SaveEvery > before/l.SaveEvery
 }

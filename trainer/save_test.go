@@ -65,7 +65,7 @@ func (j job) from(s *memorySaver, step int) job {
 	return j
 }
 
-// A training that resumes from any snapshot ends with the bits of one that was not
+// A run that resumes from any snapshot ends with the bits of one that was not
 // interrupted: in the middle of an epoch, with dropout, moments, averages and a
 // changing learn rate. An epoch has 13 steps here.
 func TestResumeIsExact(t *testing.T) {
@@ -113,7 +113,7 @@ func TestResumeAsMicroBatches(t *testing.T) {
 }
 
 // A job with another number of ranks can resume: all its ranks hold the same values, but
-// the bits differ from those of an uninterrupted training.
+// the bits differ from those of an uninterrupted run.
 func TestResumeWithOtherRanks(t *testing.T) {
 	fast := optim.DefaultAdam()
 	fast.LearnRate = optim.Constant(.01)
@@ -131,7 +131,7 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	require.NotEqual(t, whole[0].values, out[0].values)
 }
 
-// A training that has completed all steps is only evaluated when it resumes.
+// A run that has completed all steps is only evaluated when it resumes.
 func TestResumeAtTheEnd(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 14, optimizer: optim.DefaultSGD(.1)}
 	kept, again := new(memorySaver), new(memorySaver)
@@ -154,7 +154,7 @@ type savings struct {
 
 func (s *savings) Saved(e trainer.SaveEvent) { s.events = append(s.events, e) }
 
-// A training that is stopped saves a snapshot of the step where it stopped.
+// A run that is stopped saves a snapshot of the step where it stopped.
 func TestStopIsSaved(t *testing.T) {
 	stop := make(chan struct{})
 	kept := new(memorySaver)

@@ -123,7 +123,7 @@ type Report struct {
 	Cleared  bool          // the gradients are 0, so Train need not zero them
 	Bytes    int           // of gradients that were exchanged
 	Buckets  int           // in which they left, rows counting as one
-	Sent     int           // bytes of payload that this rank sent for them, to a block of ring order
+	Sent     int           // bytes of payload that this rank sent for them, accurate to a block of ring order
 	Plain    int           // and would have sent for all of them, without compression
 	AsRows   int           // tables of whose gradients only touched rows left; see Sparse
 	Exchange time.Duration // waiting for others and moving gradients, after the backward pass

@@ -16,7 +16,7 @@ import (
 // A Switching is the Strategy that uses one of several others at a time. It switches
 // between two steps if a rank has asked for it (Request) or it was planned (Plan). A
 // request is part of the next step, as Step.Switch, so all ranks switch after that step,
-// even if it reached only one of them. A training that ends there does not switch.
+// even if it reached only one of them. A run that ends there does not switch.
 //
 // The next strategy starts from the values and the State of the one before. No step is
 // lost, and between strategies with the same bits a switch changes none. Before it, Finish
@@ -61,7 +61,7 @@ type Switched struct {
 func NewSwitching(choices ...Choice) *Switching { return &Switching{choices: choices} }
 
 // Plan requests switches in advance; their steps ascend. One rank is enough, but only the
-// plan of rank 0 says with which strategy a training resumes. Call it before Start. The error
+// plan of rank 0 says with which strategy a run resumes. Call it before Start. The error
 // names a strategy that is not among the choices.
 func (s *Switching) Plan(switches []Switch) error {
 	for _, w := range switches {

@@ -79,7 +79,7 @@ func (j job) switching(use func(rank int, s *trainer.Switching, c *trainer.Confi
 }
 
 // A request that reaches one rank makes all of them switch after the same step, whenever it
-// comes. The bits are those of a training without it.
+// comes. The bits are those of a run without it.
 func TestRequestsReachAllRanks(t *testing.T) {
 	want := usual.run(t)
 	for who := range usual.ranks {
@@ -184,7 +184,7 @@ func TestStopDuringASwitch(t *testing.T) {
 	require.Equal(t, []string{"b5", "a6"}, made)
 }
 
-// If a rank dies anywhere in a training that switches before every step, the survivors'
+// If a rank dies anywhere in a run that switches before every step, the survivors'
 // values are those after a complete step.
 func TestDeathInASwitchLeavesWholeSteps(t *testing.T) {
 	var kept [][]float32

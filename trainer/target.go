@@ -108,8 +108,8 @@ func (l *loop) ends() bool {
 	return l.result.Reached.Found() && !shared
 }
 
-// evaluateAgain repeats the evaluation, if any, after which the training was saved that this
-// one resumes: it may have reached the target. An Asynchronous saves after any step.
+// evaluateAgain repeats the evaluation, if any, that preceded the checkpoint from which this
+// training resumes: it may have reached the target. An Asynchronous saves after any step.
 func (l *loop) evaluateAgain(ctx context.Context) error {
 	steps := l.place.Step
 	_, shared := l.Strategy.(Asynchronous)

@@ -25,7 +25,7 @@ func (j job) until(target trainer.Target) job {
 var targetJob = job{ranks: 3, batch: 8, steps: 40, optimizer: optim.DefaultAdam()}
 
 // Training ends with the first evaluation that reaches the target, from above or from below,
-// with the values of a training of as many steps.
+// with the values of a run of as many steps.
 func TestTarget(t *testing.T) {
 	for name, usual := range map[string]job{
 		"steps":    targetJob,
@@ -71,7 +71,7 @@ func TestTargetNotReached(t *testing.T) {
 	}
 }
 
-// A training that resumes ends where an uninterrupted one does. One that was saved when it
+// A run that resumes ends where an uninterrupted one does. One that was saved when it
 // had reached the target makes no step.
 func TestTargetAfterResume(t *testing.T) {
 	target := trainer.Target{Metric: "loss", Value: targetJob.until(trainer.Target{}).run(t)[0].evals[3].Loss}

@@ -17,9 +17,9 @@ var ErrStopped = errors.New("trainer: stopped on request")
 
 // ErrForgets is returned by Train if it should resume with Config.Accumulate: a
 // checkpoint does not contain the sum of all earlier gradients.
-var ErrForgets = errors.New("trainer: a training that accumulates gradients over all steps cannot be resumed; start it again from step 0")
+var ErrForgets = errors.New("trainer: a run that accumulates gradients over all steps cannot be resumed; start it again from step 0")
 
-// An Observer receives the progress of a training, on every rank, in Train's
+// An Observer receives the progress of a run, on every rank, in Train's
 // goroutine.
 type Observer interface {
 	Stepped(StepEvent)
@@ -86,7 +86,7 @@ type Config struct {
 
 	// From is the state that rank 0 resumes from; its model already has the values.
 	// The other ranks receive both. With the same number of ranks and micro-batches
-	// the bits are those of a training that never stopped, even in the middle of an
+	// the bits are those of a run that never stopped, even in the middle of an
 	// epoch. With another number, step, values and optimizer carry over, but step s has
 	// other rows.
 	From State
@@ -143,7 +143,7 @@ func (r Reduce) String() string {
 	return fmt.Sprintf("Reduce(%d)", uint8(r))
 }
 
-// Result is the outcome of a training. It is the same on every rank except for the
+// Result is the outcome of a run. It is the same on every rank except for the
 // time and, by a few blocks, the bytes.
 type Result struct {
 	Steps   int // done, including those before Config.From

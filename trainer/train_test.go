@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// job is a training on a few hundred small digits.
+// job is a run on a few hundred small digits.
 type job struct {
 	ranks, batch, steps int
 	dropout             float32

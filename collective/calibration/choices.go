@@ -13,7 +13,7 @@ type Choices struct {
 	Small       int `json:"small"`         // most bytes that are shown with the call; more are staged
 	Chunk       int `json:"chunk"`         // bytes staged at a time
 	StringLeast int `json:"string_least"`  // least bytes that are staged by a string move; 0: none are
-	StreamLeast int `json:"stream_least"`  // least bytes that are staged, or sent through a ring, past the caches, while other ranks' cores are far; 0: none are
+	StreamLeast int `json:"stream_least"`  // minimum number of bytes that are staged, or sent through a ring, with non-temporal stores, while other ranks' cores are far; 0: never
 	RotateMost  int `json:"rotate_most"`   // most bytes of a call that is staged in different places in turn; 0: none are
 	InPlaceStep int `json:"in_place_step"` // bytes folded at a time in place
 
@@ -55,7 +55,7 @@ func Default(ranks int) Choices {
 }
 
 // chunk returns the size of the chunks with which ranks begin. The stages of the ranks of
-// one core fill its second-level cache. On an AMD EPYC (Zen 4, 1 MB), vectors of 256 KB to
+// one core fill its L2 cache. On an AMD EPYC (Zen 4, 1 MB), vectors of 256 KB to
 // 4 MB then take two thirds of the time that they take with chunks of half the size. On Zen 3
 // (512 KB), 8 MB take a quarter more with chunks of twice the size; on a Xeon (512 KB), two
 // ranks take the same.

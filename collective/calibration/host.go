@@ -12,7 +12,7 @@ import (
 type Host struct {
 	CPU        string `json:"cpu"`
 	Cores      int    `json:"cores"` // that this process may run on
-	Cache      int    `json:"cache"` // bytes of a core's second-level cache; 0 if unknown
+	Cache      int    `json:"cache"` // bytes of a core's L2 cache; 0 if unknown
 	Kernel     string `json:"kernel"`
 	Hypervisor string `json:"hypervisor"` // as the firmware names it
 }
@@ -55,7 +55,7 @@ func cpu(system fs.FS) string {
 	return strings.Join(parts, ", ")
 }
 
-// secondLevel returns the size of a core's second-level cache in bytes, or 0. /proc/cpuinfo
+// secondLevel returns the size of a core's L2 cache in bytes, or 0. /proc/cpuinfo
 // has it as "cache size" on AMD, and that of the last level on Intel.
 func secondLevel(system fs.FS) int {
 	const caches = "sys/devices/system/cpu/cpu0/cache"

@@ -19,7 +19,7 @@ type hostModel struct {
 	costs    Costs
 	bySize   []sizeModel
 	strings  float64 // of the time with ordinary stores
-	streams  float64 // the same, if stores past the caches make a difference
+	streams  float64 // the same, if non-temporal stores make a difference
 	rotates  float64 // of the time without rotation, if it makes a difference
 	chunk    map[int]float64
 	small    float64 // of the time of a call that is staged, up to MostSmall

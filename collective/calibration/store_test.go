@@ -92,7 +92,7 @@ func TestNoStore(t *testing.T) {
 	require.Error(t, blocked.Save(2, Kept{Choices: Default(2)}))
 }
 
-// The stages of the ranks of a core fill its second-level cache.
+// The stages of the ranks of a core fill its L2 cache.
 func TestFirstChunk(t *testing.T) {
 	for _, c := range []struct{ cache, cores, ranks, want int }{
 		{512 << 10, 2, 2, 128 << 10},

@@ -1,6 +1,6 @@
 package fold
 
-// mostCached is less than the megabyte from which the runtime's copy stores past the caches.
+// mostCached is less than the megabyte from which the runtime's copy uses non-temporal stores.
 const mostCached = 256 << 10
 
 // Copy copies src to dst, which must not be shorter and must not overlap it, and leaves what

@@ -186,7 +186,7 @@ func (w *laborer) fractions(ctx context.Context, g *collective.Group) error {
 	return nil
 }
 
-// launch launches a graph without end and occupies the device's thread, as a training
+// launch launches a graph without end and occupies the device's thread, as a run
 // step does.
 func (w *laborer) launch(ctx context.Context, g *collective.Group, v collective.Vector) error {
 	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Int64, Op: collective.Max, Count: uint64(v.Len())}

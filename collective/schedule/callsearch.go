@@ -17,23 +17,23 @@ const (
 // How often a CallSearch makes a call. The first call of a size is often slower: it
 // allocates memory, and TCP adapts its windows.
 const (
-	leastRuns  = 2                     // of one size in sequence, and
-	callRuns   = 16                    // at most, while
-	runBound   = 4 * time.Millisecond  // they have been made for less than this, or seem disturbed;
-	largeBound = 10 * time.Millisecond // the same from coarse on, where caches fill and a call may or may not wait for a core
-	slowRun    = 1.5                   // how much longer the first call of a size may take than expected
-	slowOnce   = 1.25                  // how much longer the only call of a size may take than expected, or it does not count
-	againBound = time.Millisecond      // the same for each size at the end
-	tinyRoom   = 2 * againBound        // is left for tinyCall
+	leastRuns  = 2                     // minimum number of calls of a size
+	callRuns   = 16                    // maximum number of calls of a size
+	runBound   = 4 * time.Millisecond  // no more calls of a size after this, unless disturbed
+	largeBound = 10 * time.Millisecond // runBound from coarse on, where caches fill and calls may wait for a core
+	slowRun    = 1.5                   // how many times as long as expected a first call may take
+	slowOnce   = 1.25                  // a single call of the last size counts only up to this many times the expected
+	againBound = time.Millisecond      // time for the repeated calls of each size at the end
+	tinyRoom   = 2 * againBound        // time reserved for tinyCall
 )
 
 // How a CallSearch compares the plan with its rivals, if there are any.
 const (
-	leastTurns = 2                     // calls in each way, at least, and
-	mostTurns  = 6                     // at most, while
-	turnsBound = 10 * time.Millisecond // they have been made for less than this
-	rivalGain  = .92                   // of the plan's time: a rival must take less
-	longGain   = .97                   // the same for longer messages, with which nothing else changes
+	leastTurns = 2                     // minimum number of calls in each way
+	mostTurns  = 6                     // maximum number of calls in each way
+	turnsBound = 10 * time.Millisecond // no more calls after this time
+	rivalGain  = .92                   // a rival wins below this part of the plan's time
+	longGain   = .97                   // rivalGain where only the message length differs
 )
 
 // A Sample is the time of an AllReduce of float32 sums in ordinary memory.

@@ -125,12 +125,12 @@ func (l *Links) Lasting() bool {
 
 // How a later group of the same hosts checks Links.
 const (
-	LeastProbes = 3              // calls of each size, at least, and
-	MostProbes  = 16             // at most, while
-	ProbeBound  = LinkBound / 20 // they have taken less than this; the fastest counts
-	probeSmall  = 64 << 10       // bytes
-	probeLong   = LinkBound / 20 // time of another probe
-	probeRatio  = 2              // of the times, one way or the other, that means other links
+	LeastProbes = 3              // minimum number of calls of a size; the fastest counts
+	MostProbes  = 16             // maximum number of calls of a size
+	ProbeBound  = LinkBound / 20 // no more calls of a size after this time
+	probeSmall  = 64 << 10       // bytes; one probe is larger, one is not
+	probeLong   = LinkBound / 20 // longest call that is used as the large probe
+	probeRatio  = 2              // a probe this many times longer or shorter means other links
 )
 
 // Probes returns calls that show whether the links still cost what they did: a large one, if

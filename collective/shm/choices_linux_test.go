@@ -124,7 +124,7 @@ func TestFixedChoices(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Sums are right while some or all ranks store past the caches.
+// Sums are right while some or all ranks use non-temporal stores.
 func TestFarRanks(t *testing.T) {
 	for _, text := range []string{"off,stream-least=1,string-least=off", "off,small=16K,stream-least=100,chunk=20K"} {
 		policy, err := calibration.Parse(text)

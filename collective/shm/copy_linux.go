@@ -3,8 +3,8 @@ package shm
 // copyForPeers copies to memory that other ranks have read and hold in their
 // caches. Ordinary stores fetch each line from there before they overwrite it. A
 // string move takes ownership of a line without fetching its contents, but has a
-// start-up time. Stores past the caches take longer, but not if the other ranks
-// are far; see distance.
+// start-up cost. Non-temporal stores, which bypass the caches, take longer, unless
+// the other ranks are far; see distance.
 func (d *reduction) copyForPeers(to, from []byte, far bool) {
 	if len(from) < d.copyLeast {
 		copy(to, from)

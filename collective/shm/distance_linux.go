@@ -8,13 +8,14 @@ import (
 
 // A distance tells whether the cores of the other ranks are far: whether a line that
 // another core has written arrives no sooner than one from memory. On an AMD EPYC, that is
-// so between cores that do not share a last cache. The kernel and the hypervisor move ranks,
+// so between cores that do not share a last-level cache. The kernel and the hypervisor move ranks,
 // so it can change at any time.
 //
 // Among far cores, ordinary stores to memory that others have read wait for one line after
-// another, and stores past the caches take a fifth of the time. Among near cores, whole calls
-// take longer with these. Each rank decides for itself, because its choice does not change
-// what others see. Calls of stagingLeast and more decide by the times of copies; see staging.
+// another, and non-temporal stores take a fifth of the time. Among near cores, non-temporal
+// stores make whole calls slower. Each rank decides for itself, because its choice does not
+// change what others see. Calls of at least stagingLeast decide by the times of copies; see
+// staging.
 type distance struct {
 	late   uint64 // ticks of the processor's counter from which a line comes late; 0: unknown
 	calls  int    // that could have a sample

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A copy past the caches copies just its bytes, wherever they begin and end in their lines.
+// A non-temporal copy copies just its bytes, wherever they begin and end in their lines.
 func TestMoveStream(t *testing.T) {
 	from := make([]byte, 1000)
 	for i := range from {

@@ -28,7 +28,7 @@ func tellsCore() bool
 //go:noescape
 func moveString(to, from *byte, n int)
 
-// moveStream copies n bytes past the caches, and makes them visible before what this
+// moveStream copies n bytes with non-temporal stores, and makes them visible before what this
 // goroutine stores later. The two do not overlap.
 //
 //go:noescape

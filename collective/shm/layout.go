@@ -11,7 +11,7 @@ const (
 	lineBytes   = 64
 	pairBytes   = 2 * lineBytes // the processor fetches two lines together
 	pageBytes   = 4096
-	inlineBytes = lineBytes - 24     // data in the line of the flag, the digest and the core
+	inlineBytes = lineBytes - 24     // for data, after the flag, the digest and the core
 	stageSlots  = calibration.Stages // see steps; fewer are not enough
 	mostRings   = 8 << 20            // limit for all rings together, if that leaves each leastRing
 	leastRing   = 8 << 10

@@ -27,10 +27,10 @@ type parting struct {
 }
 
 const (
-	partTrial  = 10 * time.Millisecond  // how long a rank looks whether parting pays
-	queuedPart = 4                      // it does not, if the rank has queued for this part of the time
-	firstPause = 100 * time.Millisecond // before it parts again, twice as long each time if parting did not pay,
-	mostPause  = 10 * time.Second       // up to this
+	partTrial  = 10 * time.Millisecond  // after this time, a rank decides whether parting paid off
+	queuedPart = 4                      // it did not if the rank queued for more than 1/4 of the time
+	firstPause = 100 * time.Millisecond // before the next attempt; doubles if parting did not pay off
+	mostPause  = 10 * time.Second       // longest pause
 )
 
 // A queueTime is a moment of a goroutine, on the thread that runs it then.

@@ -25,7 +25,7 @@ type reduction struct {
 	chunks      uint64           // in all earlier calls
 	peerFlags   [flags][]*uint64 // by index; shown is not among them
 	stringLeast int              // bytes from which copyForPeers uses a string move
-	streamLeast int              // bytes from which it stores past the caches, if other ranks are far
+	streamLeast int              // bytes from which it uses non-temporal stores, if other ranks are far
 	distance    distance
 	staging     staging
 }
@@ -179,9 +179,9 @@ func (r *run) show() (call uint64) {
 }
 
 // exchange shows a small call and waits until all ranks have shown theirs. It raises no
-// flag after that, so it wakes sleepers before it waits. The fence is free there: it ends
-// when the others can see this rank's flag. A rank that waits does so for longer than
-// that, and for the last rank's flag the others wait as long as that rank's fence does.
+// flag after that, so it wakes sleepers before it waits. The fence costs nothing there. It
+// takes until the others can see this rank's flag. A rank that waits for others waits longer
+// than that anyway, and the others cannot continue before they see the last rank's flag.
 //
 // If ranks share cores, the next rank on this core waits for this one to yield, so the
 // fence would delay it. There the fence comes last.

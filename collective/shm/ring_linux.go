@@ -49,7 +49,7 @@ type outRing struct {
 	ring
 	produced    uint64 // bytes written; head follows
 	staging     staging
-	streamLeast int // bytes that are stored past the caches if the rank that reads is far
+	streamLeast int // bytes that are stored non-temporally if the rank that reads is far
 }
 
 // put copies as much of the payload as fits, and returns how much.

@@ -10,7 +10,7 @@ import (
 )
 
 // virtual makes some copies of 1000 bytes, which take as long as took says, and
-// returns how many went past the caches.
+// returns how many were non-temporal.
 func (s *staging) virtual(copies int, took func(i int, past bool) time.Duration) (past int) {
 	for i := range copies {
 		p := s.past()
@@ -31,7 +31,7 @@ func farCores(_ int, past bool) time.Duration {
 	return 300
 }
 
-// Copies go past the caches if the other ranks are far, and hardly ever if they are near. If
+// Copies are non-temporal if the other ranks are far, and hardly ever if they are near. If
 // either changes, that is found out soon.
 func TestStaging(t *testing.T) {
 	var s staging

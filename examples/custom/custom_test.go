@@ -66,7 +66,7 @@ func refused(t *testing.T, args ...string) string {
 	return stderr.String()
 }
 
-// A result is the last event of a training, or what eval prints.
+// A result is the last event of a run, or what eval prints.
 type result struct {
 	Loss, MAE float64
 	Rows      int
@@ -79,7 +79,7 @@ func parsed(t *testing.T, line string) (r result) {
 	return r
 }
 
-// waves are the arguments of a training.
+// waves are the arguments of a run.
 func waves(more ...string) []string {
 	return append([]string{"train", "wave.cfg", "--data", "wave", "--json"}, more...)
 }

@@ -91,7 +91,7 @@ func (c *settings) options() sgd.Options {
 	return sgd.Options{Workers: c.workers, Devices: c.devices, Seed: c.seed}
 }
 
-// observed returns the Options of a training that prints to stdout. The caller calls close
+// observed returns the Options of a run that prints to stdout. The caller calls close
 // in the end.
 func (c *settings) observed(stdout io.Writer) (o sgd.Options, close func() error, err error) {
 	o = c.options()

@@ -42,7 +42,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// A result is the last event of a training, or what eval prints.
+// A result is the last event of a run, or what eval prints.
 type result struct {
 	Loss, Accuracy float64
 	Weights        string `json:"weights_sha256"`
@@ -59,7 +59,7 @@ func trained(t *testing.T, more ...string) (r result) {
 	return r
 }
 
-// Four workers make the steps of one worker with four micro-batches, a resumed training
+// Four workers make the steps of one worker with four micro-batches, a resumed run
 // those of one that was not interrupted, and what they save can be evaluated.
 func TestSameBits(t *testing.T) {
 	short := []string{"--batch", "32", "--evaluation.frequency", "0", "--optimizer.learn_rate", "0.01"}

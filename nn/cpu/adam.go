@@ -50,7 +50,7 @@ func (b *Backend) SGD(w, g, average, norms, hyper nn.Buffer) {
 type operands struct{ w, g, m, v, average []float32 }
 
 // piece is the number of elements that an update finishes before it begins the next. Five
-// operands of this length fit into the first cache.
+// operands of this length fit into the L1 cache.
 const piece = 1024
 
 // slice returns elements lo to hi of all operands.

@@ -10,9 +10,9 @@ const (
 	adviseHugePage = 14      // MADV_HUGEPAGE, which package syscall does not name on all processors
 )
 
-// preferHugePages asks the kernel to back large memory with huge pages. A step goes through
-// tens of megabytes, more than the processor has addresses of small pages for. Without huge
-// pages it is only slower, so errors do not matter.
+// preferHugePages asks the kernel to back large allocations with huge pages. A step touches
+// tens of megabytes, more than the TLB covers with small pages. Without huge pages the step
+// is only slower, so errors do not matter.
 func preferHugePages(v []float32) {
 	if 4*len(v) < 2*hugePage {
 		return

@@ -21,7 +21,7 @@ const (
 // queued, Losses may wait for later steps than it needs.
 const mostMarks = 32
 
-// A pace keeps a training's progress in device memory, and lets the host run ahead. Kernels
+// A pace keeps a run's progress in device memory, and lets the host run ahead. Kernels
 // read the hyper-parameters of coming steps from a table, which the host refills from
 // time to time, and write losses to host memory. So a step needs one launch and no copy.
 type pace struct {

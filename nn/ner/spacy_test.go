@@ -104,7 +104,7 @@ func TestUpdateOfSpaCy(t *testing.T) {
 	}
 }
 
-// A spacyTraining is a training by spaCy without dropout; see testdata/losses.py.
+// A spacyTraining is a run by spaCy without dropout; see testdata/losses.py.
 type spacyTraining struct {
 	Width, Depth, Hidden, Batch int
 	Rows                        []int
@@ -175,7 +175,7 @@ func (s spacyTraining) train(t *testing.T, change func(*Settings)) (worst float6
 	return worst
 }
 
-// A training has spaCy's losses in every step. SPACY_LOSSES names another file to check, such
+// A run has spaCy's losses in every step. SPACY_LOSSES names another file to check, such
 // as one with the network of spaCy's default.cfg.
 func TestTrainingOfSpaCy(t *testing.T) {
 	path := cmp.Or(os.Getenv("SPACY_LOSSES"), "testdata/losses.json")

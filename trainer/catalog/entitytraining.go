@@ -21,7 +21,7 @@ type entityOrder interface {
 	Epoch(step int) int
 }
 
-// An entityTraining is the task of a rank in a training.
+// An entityTraining is the task of a rank in a run.
 type entityTraining struct {
 	*trainer.ModelTask[ner.Batch]
 	model   *ner.Recognizer

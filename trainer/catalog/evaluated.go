@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// Evaluated finds the rows on which a training was evaluated that left these notes. Rows
+// Evaluated finds the rows on which a run was evaluated that left these notes. Rows
 // that were held out of the training file are held out of it again, if it has not changed.
 // held reports whether that was so.
 func (c *Catalog) Evaluated(ctx context.Context, notes map[string]string, labelled bool) (d Dataset, held bool, err error) {
@@ -30,7 +30,7 @@ func (c *Catalog) Evaluated(ctx context.Context, notes map[string]string, labell
 	return d, false, err
 }
 
-// heldOut finds the rows of a training again, and returns an error if they are not the same.
+// heldOut finds the rows of a run again, and returns an error if they are not the same.
 func (c *Catalog) heldOut(ctx context.Context, name string, notes map[string]string) (Dataset, error) {
 	fraction, err := strconv.ParseFloat(notes[OptionHoldout], 64)
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *Catalog) heldOut(ctx context.Context, name string, notes map[string]str
 	return d, nil
 }
 
-// TrainedOn reports whether the rows that Test finds under a name include those of a training
+// TrainedOn reports whether the rows that Test finds under a name include those of a run
 // that left these notes. Kinds of data with training and test files of their own do not.
 func (c *Catalog) TrainedOn(notes map[string]string, name string) bool {
 	kind, file, _ := strings.Cut(name, ":")

@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 )
 
-// notesOf returns the notes of a training on a column of shapes.
+// notesOf returns the notes of a run on a column of shapes.
 func notesOf(t *testing.T, path string, o catalog.Options) map[string]string {
 	c := catalog.New()
 	cfg := parse(t, chain("Softmax.v1"))

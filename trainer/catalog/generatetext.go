@@ -92,7 +92,7 @@ func (g *textGenerator) encode(prompt string) ([]int32, error) {
 		ids = append(ids, id)
 	}
 	if len(unknown) > 0 {
-		return nil, fmt.Errorf("the text that the model was trained on has no %s; leave them out", strings.Join(unknown[:min(len(unknown), 10)], ", "))
+		return nil, fmt.Errorf("the text that the model was trained on has no %s; leave out such characters", strings.Join(unknown[:min(len(unknown), 10)], ", "))
 	}
 	return ids, nil
 }

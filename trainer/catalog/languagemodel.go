@@ -54,7 +54,7 @@ func (t languageModel) Fit(d Dataset, network Network) (Problem, error) {
 	return p, checkSmoothing(t.loss, p.vocabulary.Len())
 }
 
-// Stored implements Task. The config of an earlier training says the context too, but not
+// Stored implements Task. The config of an earlier run says the context too, but not
 // if its task had defaults that have changed since.
 func (t languageModel) Stored(notes map[string]string, network Network) (Stored, error) {
 	n, _ := strconv.Atoi(notes[noteContext])

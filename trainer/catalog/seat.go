@@ -6,7 +6,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// A Seat is a rank's place in a training, and how it takes its rows.
+// A Seat is a rank's place in a run, and how it takes its rows.
 type Seat struct {
 	Backend    nn.Backend
 	Rank, Size int

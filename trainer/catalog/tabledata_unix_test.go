@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 )
 
-// The workers of a training could not read a pipe again, and waited for it forever.
+// The workers of a run could not read a pipe again, and waited for it forever.
 func TestTablesInPipesAreRefused(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, unix.Mkfifo(pipe, 0o600))

@@ -179,7 +179,7 @@ const (
 	noteTask   = "task"
 )
 
-// Notes returns what a file of weights must say about a training on d, for Stored.
+// Notes returns what a file of weights must say about a run on d, for Stored.
 func Notes(cfg *config.Config, d Dataset, rows Rows) map[string]string {
 	notes := map[string]string{noteConfig: cfg.Text(), noteTask: d.Task(), "data": d.Info().Name, "data_sha256": rows.Sum()}
 	for _, option := range d.Info().Options.List() {

@@ -2,7 +2,7 @@ package checkpoint
 
 func nothing(int) {}
 
-// WriteAnyway writes a training that Write would reject, with a correct sum.
+// WriteAnyway writes a state that Write would reject, with a correct sum.
 func WriteAnyway(path string, t Training) error {
 	f, err := t.file(nothing)
 	if err == nil {

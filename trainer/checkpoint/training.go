@@ -64,8 +64,8 @@ func FileName(step int) string { return fmt.Sprintf("step-%08d.safetensors", ste
 // Write is [Writer.Write] with the zero Writer.
 func (t Training) Write(dir string) (string, error) { return Writer{}.Write(dir, t) }
 
-// Write atomically writes a training into dir as FileName(t.Step) and returns the path.
-// It changes nothing else in the directory. Write and Read reject a training that
+// Write atomically writes t into dir as FileName(t.Step) and returns the path.
+// It changes nothing else in the directory. Write and Read reject a state that
 // contains a NaN or an infinity.
 func (w Writer) Write(dir string, t Training) (string, error) {
 	path := filepath.Join(dir, FileName(t.Step))
@@ -166,7 +166,7 @@ func Summed(metadata map[string]string) bool { return metadata[noteSum] != "" }
 func (f File) Training() (Training, error) {
 	t := Training{Notes: maps.Clone(f.Metadata)}
 	if t.Notes[noteFormat] != Format || !Summed(t.Notes) {
-		return t, errors.New("not a checkpoint of a training: it was not written by ringtrain train --checkpoint-every or --out")
+		return t, errors.New("not a checkpoint of a run: it was not written by ringtrain train --checkpoint-every or --out")
 	}
 	sum, err := f.sum(func(int) {})
 	if err != nil {

@@ -128,7 +128,7 @@ func TestLatestWithoutCheckpoints(t *testing.T) {
 	weights := filepath.Join(dir, "model.safetensors")
 	require.NoError(t, checkpoint.Save(weights, checkpoint.File{Metadata: map[string]string{"format": checkpoint.Format}}))
 	_, err = checkpoint.Read(weights)
-	require.ErrorContains(t, err, "not a checkpoint of a training")
+	require.ErrorContains(t, err, "not a checkpoint of a run")
 }
 
 func TestPruneKeepsTheNewest(t *testing.T) {

@@ -56,7 +56,7 @@ func bits(train, test string) (unigram, bigram float64) {
 	return unigram / n, bigram / n
 }
 
-// charsConfig writes a text and a config for it, and returns the arguments of a training
+// charsConfig writes a text and a config for it, and returns the arguments of a run
 // with 50 steps an epoch.
 func charsConfig(t *testing.T, text string, more ...string) []string {
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func charsConfig(t *testing.T, text string, more ...string) []string {
 	}, more...)
 }
 
-// charsResult are the fields of the last event of a training on text.
+// charsResult are the fields of the last event of a run on text.
 type charsResult struct {
 	Bits     float64 `json:"bits_per_character"`
 	Accuracy float64
@@ -181,7 +181,7 @@ func TestUnknownCharacters(t *testing.T) {
 	code, stdout, stderr := result("sample", out, "--prompt", "aЖaЯЖ")
 	require.Equal(t, 2, code)
 	require.Empty(t, stdout)
-	require.Equal(t, "ringtrain: --prompt: the text that the model was trained on has no 'Ж', 'Я'; leave them out\n", stderr)
+	require.Equal(t, "ringtrain: --prompt: the text that the model was trained on has no 'Ж', 'Я'; leave out such characters\n", stderr)
 	_, _, stderr = result("sample", out, "--prompt", "--a.a")
 	require.Contains(t, stderr, "--prompt: the text that the model was trained on has no '-', '.'", "it is a value, not an override")
 	require.NoError(t, os.WriteFile(filepath.Join(out, "foreign"), []byte(strings.Repeat("Ж", 50)), 0o600))

@@ -41,7 +41,7 @@ var columns = []struct{ example, target, first string }{
 	{"regression.cfg", "price", "r2"},
 }
 
-// trainCSV returns the arguments of a training on a CSV file without the other target.
+// trainCSV returns the arguments of a run on a CSV file without the other target.
 func trainCSV(example, path, target string, more ...string) []string {
 	args := []string{"train", "../../examples/" + example, "--data", "csv:" + path, "--target", target, "--json", "--batch", "8", "--steps", "40", "--transport", "inproc"}
 	return append(args, more...)

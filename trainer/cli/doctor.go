@@ -44,7 +44,7 @@ type products struct {
 	Instructions string `json:"instructions,omitempty"` // "" for plain Go; OpenBLAS's name has them
 }
 
-// multiplier returns the matrix products that a training would use, and a check that fails if the
+// multiplier returns the matrix products that a run would use, and a check that fails if the
 // user asks for others that cannot be loaded.
 func multiplier(ctx context.Context) (products, []query.Check) {
 	backend := cpu.New(cpu.Options{})

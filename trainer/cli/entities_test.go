@@ -45,7 +45,7 @@ func sentences(n int, seed uint64, prefix string) string {
 	return b.String()
 }
 
-// entityArgs writes a corpus and a config for it, and returns the arguments of a training.
+// entityArgs writes a corpus and a config for it, and returns the arguments of a run.
 func entityArgs(t *testing.T, docs int, more ...string) (dir string, args []string) {
 	dir = t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.jsonl"), []byte(sentences(docs, 1, "B")), 0o600))
@@ -60,7 +60,7 @@ func entityArgs(t *testing.T, docs int, more ...string) (dir string, args []stri
 	}, more...)
 }
 
-// entityResult are the fields of the last event of a training on documents.
+// entityResult are the fields of the last event of a run on documents.
 type entityResult struct {
 	F       float64 `json:"ents_f"`
 	P       float64 `json:"ents_p"`

@@ -15,8 +15,8 @@ func estimateCommand(a *app) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "estimate CONFIG [flags] [--section.key VALUE ...]",
-		Short: "Estimate the memory and traffic of a training",
-		Long: `Estimate how many parameters the model of a config has, how much memory a training takes,
+		Short: "Estimate the memory and traffic of a run",
+		Long: `Estimate how many parameters the model of a config has, how much memory a run takes,
 and how many bytes each worker sends per step. Nothing is trained: one batch of zeros goes
 through the model, to measure the activations.`,
 		Example: "  ringtrain estimate examples/mnist.cfg --workers 16 --batch 64",
@@ -60,7 +60,7 @@ through the model, to measure the activations.`,
 	cmd.Flags().IntVar(&f.Workers, "workers", 0, "`N` workers in all (default ray.num_workers of the config, or 1)")
 	cmd.Flags().IntVar(&f.Batch, "batch", 0, "`ROWS` of each worker in one step (default training.batch_size of the config)")
 	addStrategy(cmd.Flags(), &f)
-	cmd.Flags().Lookup("strategy").Usage = "how workers agree on the next weights, `NAME`: allreduce (sum gradients in every step), local-sgd (average weights after every --inner-steps) or diloco (average them and apply an outer optimizer); estimate knows no parameter servers"
+	cmd.Flags().Lookup("strategy").Usage = "how workers agree on the next weights, `NAME`: allreduce (sum gradients in every step), local-sgd (average weights after every --inner-steps) or diloco (average them and apply an outer optimizer); estimate does not support parameter servers"
 	addData(cmd.Flags(), a.catalog, &f.Data, &f.Options)
 	addCompress(cmd.Flags(), &f.Gradients.Compress)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

@@ -20,7 +20,7 @@ func evalCommand(a *app) *cobra.Command {
 		Use:   "eval CHECKPOINT [flags]",
 		Short: "Measure trained weights on test data",
 		Long: `Measure trained weights on the test rows of a dataset. CHECKPOINT is the --out
-directory of a training, whose newest weights are used, or a file in it. With mnist:DIR,
+directory of a run, whose newest weights are used, or a file in it. With mnist:DIR,
 only the test images and their labels are needed.`,
 		Example: "  ringtrain eval run1 --data mnist:DIR",
 		Args: func(_ *cobra.Command, args []string) error {

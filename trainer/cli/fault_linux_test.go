@@ -258,7 +258,7 @@ func (r *running) finishTorn(t *testing.T) int {
 	return r.ProcessState.ExitCode()
 }
 
-// A full disk does not end a training without --require-checkpoint. Earlier checkpoints
+// A full disk does not end a run without --require-checkpoint. Earlier checkpoints
 // stay intact, and nothing of the failed one is left. The last checkpoint and the
 // weights are retried until there is space.
 func TestFullDisk(t *testing.T) {

@@ -65,7 +65,7 @@ func trainOnGPUs(t *testing.T, args ...string) ([]event, string) {
 	return all, stderr.String()
 }
 
-// sameLosses requires that two trainings have nearly equal losses.
+// sameLosses requires that two runs have nearly equal losses.
 func sameLosses(t *testing.T, want, got []event) {
 	t.Helper()
 	a, b := only(want, "step"), only(got, "step")
@@ -114,7 +114,7 @@ func TestGPUOldNCCL(t *testing.T) {
 }
 
 // A checkpoint written on a GPU can be resumed on a CPU, and vice versa, and leads to
-// the losses of an uninterrupted training.
+// the losses of an uninterrupted run.
 func TestGPUResume(t *testing.T) {
 	whole := train(t, fewSteps(t, "--device", "cpu", "--workers", "1")...)
 	for _, devices := range [][2]string{{"cpu", "cuda"}, {"cuda", "cpu"}} {
@@ -130,7 +130,7 @@ func TestGPUResume(t *testing.T) {
 	}
 }
 
-// endless is a training that runs until something ends it.
+// endless is a run that runs until something ends it.
 func endless(t *testing.T, more ...string) *running {
 	return follow(t, onGPUs(t, fewSteps(t, append([]string{"--workers", "2", "--device", "cuda", "--share-gpu", "--steps", "1000000"}, more...)...)))
 }

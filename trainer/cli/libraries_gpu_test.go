@@ -224,7 +224,7 @@ func unusual(stderr string) []string {
 	return lines
 }
 
-// train runs a training, checks its exit code and stderr, and returns its last event.
+// train trains, checks the exit code and stderr, and returns its last event.
 func (c defect) train(t *testing.T, args []string) (last event) {
 	t.Helper()
 	cmd := onGPUs(t, args, c.env...)
@@ -249,7 +249,7 @@ func (c defect) train(t *testing.T, args []string) (last event) {
 	return all[len(all)-1]
 }
 
-// If a library is missing, broken, too old or too new, a training either gives the bits
+// If a library is missing, broken, too old or too new, a run either gives the bits
 // that it gives with all of them, or does not begin. One line says what is missing,
 // where it was looked for, and what to do.
 func TestGPULibraries(t *testing.T) {

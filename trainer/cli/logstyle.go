@@ -28,7 +28,7 @@ var logStyles = map[string]logStyle{
 	"spacy": spacyStyle{},
 }
 
-// styleFor returns the style of that name for a training.
+// styleFor returns the style of that name for a run.
 func styleFor(name string, t *job.Training) logStyle {
 	if _, ok := logStyles[name].(spacyStyle); ok {
 		return spacyStyle{epoch: stepsPerEpoch(t)}

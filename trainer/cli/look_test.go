@@ -19,7 +19,7 @@ type predictions []struct {
 	Probability float64
 }
 
-// Predict and eval agree, on weights from the end of a training and on a checkpoint
+// Predict and eval agree, on weights from the end of a run and on a checkpoint
 // from the middle.
 func TestPredict(t *testing.T) {
 	out := t.TempDir()
@@ -50,7 +50,7 @@ func TestPredict(t *testing.T) {
 	require.InDelta(t, want.Accuracy, right(filepath.Join(out, checkpoint.FileName(40))), 1e-9)
 	require.Less(t, right(filepath.Join(out, checkpoint.FileName(30))), want.Accuracy+.05)
 
-	// A training that was killed leaves only checkpoints.
+	// A run that was killed leaves only checkpoints.
 	require.NoError(t, os.Remove(filepath.Join(out, "model.safetensors")))
 	code, stdout, _ := result("eval", out, "--data", "mnist:"+smallDir(), "--json")
 	require.Zero(t, code)

@@ -127,7 +127,7 @@ func only(all []event, kind string) []event {
 	return out
 }
 
-// train runs a training to its end and returns its events. The last one is the result.
+// train trains to the end and returns the events. The last one is the result.
 func train(t *testing.T, args ...string) []event {
 	t.Helper()
 	cmd := command(t, args...)

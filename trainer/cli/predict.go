@@ -33,7 +33,7 @@ func predictCommand(a *app) *cobra.Command {
 		Use:   "predict CHECKPOINT [FILE... | -] [flags]",
 		Short: "Predict rows with trained weights",
 		Long: `Print what trained weights predict for each row, one line per row. CHECKPOINT is the --out
-directory of a training, or a file in it.
+directory of a run, or a file in it.
 
 Rows come from FILEs, from stdin (-) or from --data. They need no labels. A directory stands
 for the files in it, sorted by name. FILEs may be compressed with gzip. The file name tells

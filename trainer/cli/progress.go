@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// A progress says how far a training is.
+// A progress says how far a run is.
 type progress struct {
 	done, steps int           // steps done of all
 	before      int           // steps done before this run

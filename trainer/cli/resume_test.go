@@ -49,7 +49,7 @@ func TestAccumulateEqualsWorkers(t *testing.T) {
 }
 
 // A corrupt newest checkpoint is reported and the previous one is used, in the middle
-// of an epoch. The bits are those of an uninterrupted training.
+// of an epoch. The bits are those of an uninterrupted run.
 func TestResumeFromTheOneBefore(t *testing.T) {
 	whole := last(train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "60", "--transport", "inproc")...))
 	dir := filepath.Join(t.TempDir(), "run")
@@ -75,12 +75,12 @@ func TestResumeFromTheOneBefore(t *testing.T) {
 	other := t.TempDir()
 	code, stdout, stderr = result(small(t, "--workers", "3", "--batch", "32", "--seed", "7", "--steps", "65", "--resume", dir, "--out", other, "--transport", "inproc")...)
 	require.Zero(t, code, stderr)
-	require.Contains(t, stderr, "the number of workers (3, was 2), --batch (32, was 16), --seed (7, was 0); the result will differ from that of an uninterrupted training")
+	require.Contains(t, stderr, "the number of workers (3, was 2), --batch (32, was 16), --seed (7, was 0); the result will differ from that of an uninterrupted run")
 	require.Equal(t, 65, last(events(t, []byte(stdout))).Steps)
 	require.Equal(t, []int{65}, steps(t, other))
 }
 
-// A training that is already at its last step is evaluated, and no file is written.
+// A run that is already at its last step is evaluated, and no file is written.
 func TestResumeAtTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	done := last(train(t, small(t, "--steps", "20", "--out", dir, "--transport", "inproc")...))
@@ -152,7 +152,7 @@ func TestResumeRefuses(t *testing.T) {
 		"slots average, m, v, the optimizer":     {"--resume", dir, "--optimizer.@optimizers", "SGD.v1"},
 		"is at step 20, beyond the 10":           {"--resume", dir, "--steps", "10"},
 		"be combined with --faithful-accumulate": {"--resume", dir, "--faithful-accumulate"},
-		"checkpoints of an earlier training":     {"--out", dir},
+		"checkpoints of an earlier run":          {"--out", dir},
 		"--resume is empty":                      {"--resume", ""},
 		"--checkpoint-every must be at least 1":  {"--out", dir, "--checkpoint-every", "0"},
 		"--keep must be at least 1":              {"--out", dir, "--keep", "-1"},

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Over every transport, a training in rounds ends with the same bits, and sends the bytes of
+// Over every transport, a run in rounds ends with the same bits, and sends the bytes of
 // one step of allreduce in a round.
 func TestRounds(t *testing.T) {
 	args := []string{"--workers", "2", "--steps", "20", "--batch", "16"}

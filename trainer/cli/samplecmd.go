@@ -21,7 +21,7 @@ func sampleCommand(a *app) *cobra.Command {
 		Use:   "sample CHECKPOINT --prompt TEXT [flags]",
 		Short: "Continue a prompt with trained weights",
 		Long: `Print a prompt and continue it with trained weights, character by character with those of a
-language model. CHECKPOINT is the --out directory of a training, or a file in it. No data is
+language model. CHECKPOINT is the --out directory of a run, or a file in it. No data is
 needed.
 
 The same weights and flags always give the same continuation.`,

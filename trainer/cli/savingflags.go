@@ -14,7 +14,7 @@ func addSaving(flags *pflag.FlagSet, f *job.Saving) {
 	flags.StringVar(&f.Dir, "out", "", "write the trained weights (model.safetensors) and those of the best evaluation (model-best.safetensors) to `DIR` on every machine, and checkpoints (step-*.safetensors) on the machine of rank 0")
 	flags.StringVar(&f.Fallback, "out-fallback", "", "write the last checkpoint and the weights to `DIR` if --out still fails after a minute of retries")
 	flags.StringVar(&f.Resume, "resume", "", "continue from the newest intact checkpoint in `DIR`; give the flag on all machines, though only one needs the checkpoint (--out defaults to the same DIR)")
-	flags.StringVar(&f.Init, "init", "", "start from the weights in `FILE`, or in the --out of another training, instead of random ones; only the machine of rank 0 needs it (--resume wins)")
+	flags.StringVar(&f.Init, "init", "", "start from the weights in `FILE`, or in the --out of another run, instead of random ones; only the machine of rank 0 needs it (--resume wins)")
 	flags.IntVar(&f.Every, "checkpoint-every", 0, "write a checkpoint every `N` steps (default only at the end and when stopped)")
 	flags.IntVar(&f.Keep, "keep", 3, "keep the newest `N` checkpoints; 0 keeps all")
 	flags.BoolVar(&f.Force, "force", false, "take over --out and --server-dir"+forceFrom)

@@ -12,7 +12,7 @@ import (
 func addServers(flags *pflag.FlagSet, g *job.Gradients) {
 	a := &g.Asynchrony
 	flags.StringVar(&g.Servers, "servers", "", "with ps-sync and ps-async, start `N` server processes, divided among the machines, or colocated to make every worker a server (default 1)")
-	flags.IntVar(&g.Restarts, "max-restarts", 0, "with ps-sync, start servers that are killed again, on each machine up to `N` times in all; training then continues (default 0: the job ends)")
+	flags.IntVar(&g.Restarts, "max-restarts", 0, "with ps-sync, restart killed servers, up to `N` times in all on each machine, and continue training (default 0: the job ends)")
 	flags.StringVar(&g.ServerDir, "server-dir", "", "servers of ps-sync keep what a restart needs in `DIR`: twice their weights and optimizer state (default a temporary directory)")
 	flags.IntVar(&a.Quorum, "quorum", 0, "with ps-sync, ps-async and ps-peers, update as soon as `K` gradients have come (default with ps-sync: those of all workers; with ps-peers: as many as there are workers; with ps-async: 1)")
 	flags.DurationVar(&a.Timeout, "straggler-timeout", 0, "with ps-sync and ps-async --quorum, wait at most `TIME` after the first gradient of an update, such as 200ms, and continue with those that have come")

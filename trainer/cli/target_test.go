@@ -9,7 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// The last line of a training with --until says after how much training it ended. With a
+// The last line of a run with --until says after how much training it ended. With a
 // notebook's lines it goes to stderr.
 func TestTargetLine(t *testing.T) {
 	reached := &event.Target{Metric: "accuracy", Target: .95, Reached: true, Value: .9525, Step: 230, Samples: 58880, Seconds: 1.2345}

@@ -14,12 +14,12 @@ type taskTraining struct {
 	args []string
 }
 
-// with returns the arguments of a training by a number of workers, each a process.
+// with returns the arguments of a run by a number of workers, each a process.
 func (t taskTraining) with(workers string, more ...string) []string {
 	return slices.Concat(t.args, []string{"--workers", workers, "--transport", "auto"}, more)
 }
 
-// taskTrainings returns a training of each task but image classification. An epoch of four
+// taskTrainings returns a run of each task but image classification. An epoch of four
 // workers has five steps.
 func taskTrainings(t *testing.T) []taskTraining {
 	path := cups(t, 120)
@@ -48,7 +48,7 @@ func TestTasksInProcesses(t *testing.T) {
 	}
 }
 
-// A training by four processes that ends in the middle of an epoch, and is resumed by four
+// A run by four processes that ends in the middle of an epoch, and is resumed by four
 // others, ends with the bits of one without a break. So does one that a single process
 // resumes, if it accumulates.
 func TestTasksResumeInProcesses(t *testing.T) {

@@ -2,7 +2,7 @@ package data
 
 import "math"
 
-// holdoutSeed chooses the rows that Holdout holds out. It is fixed, so that trainings with
+// holdoutSeed chooses the rows that Holdout holds out. It is fixed, so that runs with
 // different seeds are evaluated on the same rows.
 const holdoutSeed = 0x686f6c646f7574
 

@@ -194,7 +194,7 @@ func (t *Table) ragged(n int) string {
 	if n < len(t.Columns) {
 		return fmt.Sprintf("it ends before column %q", t.Columns[n])
 	}
-	return fmt.Sprintf("it goes on after column %q", t.Columns[len(t.Columns)-1])
+	return fmt.Sprintf("it continues after column %q", t.Columns[len(t.Columns)-1])
 }
 
 // name sets the names of the columns.

@@ -54,7 +54,7 @@ func TestBrokenTables(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    "t.csv is empty: its first line must name the columns",
 		"a,b\n1\n":            `t.csv:2: the line has 1 columns, but the header has 2; it ends before column "b"`,
-		"a,b\n1,2\n\n1,2,3\n": `t.csv:4: the line has 3 columns, but the header has 2; it goes on after column "b"`,
+		"a,b\n1,2\n\n1,2,3\n": `t.csv:4: the line has 3 columns, but the header has 2; it continues after column "b"`,
 		"a,,b\n":              "t.csv:1: column 2 has no name; name it, or remove it from the file",
 		"a,b, a\n":            `t.csv:1: columns 1 and 3 are both called "a"; rename one of them`,
 		"a,b\n1,\xff\n":       "t.csv:2: column 2 is not valid UTF-8; convert the file",

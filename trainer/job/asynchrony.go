@@ -109,7 +109,7 @@ func (f *Spec) checkQuorum(workers int) error {
 	return nil
 }
 
-// Updates returns the number of steps of a training in which each of all workers makes some.
+// Updates returns the number of steps of a run in which each of all workers makes some.
 // With ps-async a step is an update by as many gradients as there are in a quorum; with other
 // strategies it is a step of each worker.
 func (f *Spec) Updates(steps, workers int) int {
@@ -145,7 +145,7 @@ func Disconnect(ctx context.Context, s trainer.Strategy) error {
 	return nil
 }
 
-// Stale returns what became of the gradients after a training whose workers do not step
+// Stale returns what became of the gradients after a run whose workers do not step
 // together, nil after another.
 func Stale(s trainer.Strategy) *event.Staleness {
 	of, ok := s.(exchanging)

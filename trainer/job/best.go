@@ -29,7 +29,7 @@ const (
 	noteAfter      = "after"       // of bestFile: steps of the training that was searched
 )
 
-// searchesBest reports whether this training has several evaluations, or resumes one that
+// searchesBest reports whether this run has several evaluations, or resumes one that
 // had; before is the best of those. A single evaluation, at the end, needs no search: it is of
 // the weights in model.safetensors.
 func (s *Training) searchesBest(before trainer.Best) bool { return s.evalEvery > 0 || before.Found() }
@@ -68,7 +68,7 @@ func (s *Training) restoreBest(path string, t checkpoint.Training, p *nn.Params)
 	return b, nil
 }
 
-// bestOfAll returns the best evaluation of a training, the same on all ranks; before is the best
+// bestOfAll returns the best evaluation of a run, the same on all ranks; before is the best
 // before it. With an asynchronous strategy only rank 0 evaluates, so it tells the other machines.
 // On a single machine, where workers may be lost, no other rank writes it.
 func (r *rank) bestOfAll(ctx context.Context, before, mine trainer.Best) (trainer.Best, error) {
@@ -118,7 +118,7 @@ func (r *rank) keepsBest() bool {
 }
 
 // writeBest writes the weights of the best evaluation, once on each machine. It removes
-// those of an earlier training if this one has none.
+// those of an earlier run if this one has none.
 func (r *rank) writeBest(ctx context.Context, b trainer.Best, p *nn.Params, steps int) {
 	if r.final == nil || !r.leader {
 		return
@@ -156,7 +156,7 @@ func (l *Loader) openBest(path string) (weights []checkpoint.Named, notes map[st
 	if err != nil || !info.IsDir() {
 		t, err := checkpoint.Read(path, l.fitsStored)
 		if err != nil {
-			return nil, nil, path, fmt.Errorf("%w; --best needs the --out of a training, or a checkpoint in it", err)
+			return nil, nil, path, fmt.Errorf("%w; --best needs the --out of a run, or a checkpoint in it", err)
 		}
 		if weights, notes = bestIn(t); weights == nil {
 			return nil, nil, path, fmt.Errorf("%s: %w", path, errNoBest)

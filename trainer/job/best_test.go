@@ -60,7 +60,7 @@ func loadBest(t *testing.T, path, data string) string {
 }
 
 // The weights of the best evaluation are in a file of their own and in later checkpoints.
-// They are those of a training that ended there, on any number of workers.
+// They are those of a run that ended there, on any number of workers.
 func TestBestWeights(t *testing.T) {
 	f := bestSpec(t)
 	h := run(t, f)
@@ -89,7 +89,7 @@ func TestBestWeights(t *testing.T) {
 	require.Equal(t, want, hashOf(t, filepath.Join(alone.Saving.Dir, bestFile)))
 }
 
-// A resumed training finds the best evaluation before it, on every machine. After a crash,
+// A resumed run finds the best evaluation before it, on every machine. After a crash,
 // the newest checkpoint has its weights.
 func TestBestSurvives(t *testing.T) {
 	f := bestSpec(t)
@@ -191,7 +191,7 @@ func TestBestWithoutValues(t *testing.T) {
 func TestNoBest(t *testing.T) {
 	f := bestSpec(t)
 	f.Overrides[0].Raw = "0"
-	require.NoError(t, os.WriteFile(filepath.Join(f.Saving.Dir, bestFile), []byte("of an earlier training"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(f.Saving.Dir, bestFile), []byte("of an earlier run"), 0o600))
 	h := run(t, f)
 	require.Zero(t, resultOf(t, h).BestStep)
 	require.NoFileExists(t, filepath.Join(f.Saving.Dir, bestFile))
@@ -211,7 +211,7 @@ func TestNoBest(t *testing.T) {
 		require.ErrorContains(t, err, path)
 	}
 	_, err := l.Load(t.Context(), filepath.Join(f.Saving.Dir, weightsFile), f.Data, true)
-	require.ErrorContains(t, err, "--best needs the --out of a training, or a checkpoint in it")
+	require.ErrorContains(t, err, "--best needs the --out of a run, or a checkpoint in it")
 	_, err = l.Load(t.Context(), t.TempDir(), f.Data, true)
 	require.ErrorIs(t, err, errNoBest)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
-// An Estimate is the memory and traffic of a training, in bytes for one worker unless
+// An Estimate is the memory and traffic of a run, in bytes for one worker unless
 // said otherwise.
 type Estimate struct {
 	Workers     int    `json:"workers"`

@@ -119,7 +119,7 @@ func TestContentErrorsAreNotRetried(t *testing.T) {
 	require.EqualError(t, w.err(), "lost the trained weights: not finite")
 }
 
-// lostTraining returns a training of two workers whose output directory is a file.
+// lostTraining returns a run of two workers whose output directory is a file.
 func lostTraining(t *testing.T, fallback string) (*Training, catalog.Rows) {
 	out := filepath.Join(t.TempDir(), "out")
 	require.NoError(t, os.WriteFile(out, nil, 0o666))

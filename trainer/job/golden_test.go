@@ -15,7 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// goldenFile has a line for each training of goldenTrainings: its name, the number of workers, and
+// goldenFile has a line for each run of goldenTrainings: its name, the number of workers, and
 // weights_sha256 after 20 steps. The first line names what multiplied matrices. Every processor
 // and every build must have these bits. After a change on purpose,
 //

@@ -31,7 +31,7 @@ func (f *Saving) initialWeights(params []*nn.Param) (weights []checkpoint.Named,
 	file, err := checkpoint.Load(path, func(h checkpoint.Header) error { return fitsWeights(h, params) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, fmt.Errorf("--init: %w; give a file of weights, or the --out of a training", err)
+		return nil, nil, fmt.Errorf("--init: %w; give a file of weights, or the --out of a run", err)
 	case err != nil:
 		return nil, nil, fmt.Errorf("--init: %w", err)
 	case !checkpoint.Summed(file.Metadata):

@@ -24,7 +24,7 @@ func trained(t *testing.T) (dir string, weights []checkpoint.Named) {
 	return f.Saving.Dir, file.Tensors
 }
 
-// A training starts from given weights, on all ranks and with every kind of file, and its steps
+// A run starts from given weights, on all ranks and with every kind of file, and its steps
 // count from 0. The seed of random weights no longer matters.
 func TestInitialWeights(t *testing.T) {
 	dir, weights := trained(t)
@@ -51,7 +51,7 @@ func TestInitialWeights(t *testing.T) {
 	at2 := stepFile(f.Saving.Dir, 2)
 	f.Steps, f.Saving = 4, Saving{Resume: f.Saving.Dir, Init: filepath.Join(dir, "removed")}
 	h := run(t, f)
-	require.Equal(t, []*event.Resumed{{Path: at2, Step: 2}}, eventsOf[*event.Resumed](h), "a resumed training has its own weights")
+	require.Equal(t, []*event.Resumed{{Path: at2, Step: 2}}, eventsOf[*event.Resumed](h), "a resumed run has its own weights")
 }
 
 // A file that describes other classes may fit by chance, and is worth a warning.
@@ -89,7 +89,7 @@ func TestInitialWeightsRefused(t *testing.T) {
 		"has shape":               save(func(f *checkpoint.File) { f.Tensors[0].Tensor = f.Tensors[1].Tensor }),
 		"not a safetensors file":  text,
 		"no such file":            filepath.Join(empty, "none"),
-		"or the --out of a train": empty,
+		"or the --out of a run": empty,
 	} {
 		f := tinySpec(t)
 		f.Saving.Init = path

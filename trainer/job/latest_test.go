@@ -61,7 +61,7 @@ func (d inMemory) Size() catalog.ImageSize {
 // Open implements catalog.ImageDataset.
 func (d inMemory) Open(context.Context) (*data.Set, error) { return d.set, nil }
 
-// rowsOf are the rows of a training on images in memory.
+// rowsOf are the rows of a run on images in memory.
 func rowsOf(t *testing.T, s *Training, set *data.Set) catalog.Rows {
 	p, err := s.Spec.Catalog.Problem(s.Config, inMemory{s.Dataset, set})
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// changed names everything that makes a resumed training end with other weights, and
+// changed names everything that makes a resumed run end with other weights, and
 // nothing else.
 func TestChanged(t *testing.T) {
 	f := smallSpec(t, "[training]\nbatch_size = 16\niterations = 30\n[ray]\nnum_workers = 2\n")
@@ -188,7 +188,7 @@ func TestCheckResume(t *testing.T) {
 
 	f.Steps = 39
 	_, err = check(f)
-	require.ErrorContains(t, err, "is at step 40, beyond the 39 of this training: raise --steps")
+	require.ErrorContains(t, err, "is at step 40, beyond the 39 of this run: raise --steps")
 
 	f.Steps, f.Place.Nodes, f.Saving.Resume = 50, 2, filepath.Join(t.TempDir(), "elsewhere")
 	said, err = check(f)

@@ -136,8 +136,9 @@ func among(ctx context.Context, f *Spec, w *crew.Worker, all *collective.Group) 
 	return c.partners.Group, c, func() { _ = c.partners.Close() }, nil
 }
 
-// shared returns what allocates gradients. Memory that is shared in a group ends with it, so
-// ranks of jobs that survive losses send copies.
+// shared returns the function that allocates gradients, nil for ordinary memory. Memory shared
+// in a group is lost with the group, so jobs that survive losses use ordinary memory and send
+// copies.
 func shared(f *Spec, w *crew.Worker) func(n int) []float32 {
 	if restarts(f) > 0 || survives(f) {
 		return nil

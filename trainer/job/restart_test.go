@@ -79,7 +79,7 @@ func TestServerOfAGroupGivenUp(t *testing.T) {
 }
 
 // Servers that are killed at random moments are started again. Each step is made once, and
-// the weights are those of a training that nothing disturbs.
+// the weights are those of a run that nothing disturbs.
 func TestServersRestart(t *testing.T) {
 	kills := 4
 	if collectivetest.Thorough() {

@@ -168,7 +168,7 @@ func (s *Training) fitsHeader(params []*nn.Param) checkpoint.Check {
 // training.
 func (s *Training) checkStep(path string, t checkpoint.Training) error {
 	if last := s.Spec.Updates(s.Steps, s.AllWorkers()); t.Step > last {
-		return fmt.Errorf("%s is at step %d, beyond the %d of this training: raise --steps", path, t.Step, last)
+		return fmt.Errorf("%s is at step %d, beyond the %d of this run: raise --steps", path, t.Step, last)
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func (s *Training) restore(path string, t checkpoint.Training, backend nn.Backen
 	return state, nil
 }
 
-// keepsResiduals reports whether the residuals of a checkpoint have the unit of this training's.
+// keepsResiduals reports whether the residuals of a checkpoint have the unit of this run's.
 // In rounds they are changes of weights. Otherwise they are gradients, summed either over rows or
 // over the means of micro-batches.
 func keepsResiduals(s *Training, t checkpoint.Training) bool {
@@ -266,7 +266,7 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 		changed = append(changed, fmt.Sprintf("compression residuals of %d workers, which are dropped", n))
 	}
 	if len(changed) > 0 {
-		fmt.Fprintf(stderr, "ringtrain: warning: changed since %s: %s; the result will differ from that of an uninterrupted training\n", path, strings.Join(changed, ", "))
+		fmt.Fprintf(stderr, "ringtrain: warning: changed since %s: %s; the result will differ from that of an uninterrupted run\n", path, strings.Join(changed, ", "))
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func TestResumeRefusedOnMachines(t *testing.T) {
 	run(t, late)
 	for dir, want := range map[string]string{
 		wide.Saving.Dir: "it does not fit the model: its layers.0.W has shape [9 64], the model's [8 64]",
-		late.Saving.Dir: "is at step 7, beyond the 6 of this training: raise --steps",
+		late.Saving.Dir: "is at step 7, beyond the 6 of this run: raise --steps",
 	} {
 		out := t.TempDir()
 		for rank, o := range trainRanks(t, f, func(rank int, f *Spec) {

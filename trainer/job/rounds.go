@@ -49,7 +49,7 @@ func (f *Spec) checkRounds() error {
 }
 
 // errRounds is why steps in rounds are not recorded.
-var errRounds = errors.New("the workers of this --strategy make their outer steps on the host's demand")
+var errRounds = errors.New("with this --strategy, the host decides when workers take an outer step")
 
 func (r *rank) localSGD(_ context.Context, b nn.Backend) trainer.Strategy {
 	s := trainer.NewLocalSGD(b, r.training.optimizer, r.training.Spec.rounds())

@@ -67,7 +67,7 @@ func (f *Saving) checkResumeDir(nodes int) error {
 // A Dir is a directory that a job writes to, and its flag.
 type Dir struct{ Flag, Path string }
 
-// dirs returns the directories that a training writes to.
+// dirs returns the directories that a run writes to.
 func (f *Saving) dirs() []Dir {
 	var dirs []Dir
 	for _, d := range []Dir{{"--out", f.Dir}, {"--out-fallback", f.Fallback}} {
@@ -100,8 +100,8 @@ func (f *Saving) claimDirs(cluster string, alone bool) (release func(), err erro
 	return release, nil
 }
 
-// checkDirs returns an error if a directory has checkpoints of another training, which
-// would be mixed with the new ones. A training may have some in both directories, and resume
+// checkDirs returns an error if a directory has checkpoints of another run, which
+// would be mixed with the new ones. A run may have some in both directories, and resume
 // from the one with the newest.
 func (f *Saving) checkDirs() error {
 	from, _ := checkpoint.Steps(f.Resume)
@@ -121,9 +121,9 @@ func (f *Saving) checkDirs() error {
 			return lockError(d, &launch.LockedError{Dir: d.Path, Holder: holder, State: state})
 		}
 		if len(from) > 0 && slices.Max(steps) < slices.Max(from) {
-			return fmt.Errorf("%s %s contains checkpoints, and --resume %s has later ones; if they are of one training, because %s was its --out-fallback, add --out-fallback %s; otherwise use another directory", d.Flag, d.Path, f.Resume, f.Resume, f.Resume)
+			return fmt.Errorf("%s %s contains checkpoints, and --resume %s has later ones; if they are of one run, because %s was its --out-fallback, add --out-fallback %s; otherwise use another directory", d.Flag, d.Path, f.Resume, f.Resume, f.Resume)
 		}
-		return fmt.Errorf("%s %s contains checkpoints of an earlier training; resume that with --resume %s, or use another directory", d.Flag, d.Path, d.Path)
+		return fmt.Errorf("%s %s contains checkpoints of an earlier run; resume that with --resume %s, or use another directory", d.Flag, d.Path, d.Path)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestTwoJobsInOneDirectory(t *testing.T) {
 	require.Equal(t, 2, tried)
 	require.Equal(t, 6, resultOf(t, h).Steps, "the first job does not notice")
 
-	const another = " contains checkpoints of an earlier training; resume that with --resume "
+	const another = " contains checkpoints of an earlier run; resume that with --resume "
 	refused(Saving{Dir: dir}, "--out "+dir+another+dir+", or use another directory")
 	refused(Saving{Dir: t.TempDir(), Fallback: dir}, "--out-fallback "+dir+another)
 	second.Saving = Saving{Dir: t.TempDir()}
@@ -104,7 +104,7 @@ func TestDirectoryOfALiveJob(t *testing.T) {
 	require.ErrorContains(t, f.Saving.checkDirs(), "resume that with --resume "+f.Saving.Dir)
 }
 
-// If the last checkpoint of a training went to --out-fallback, resuming it without that flag
+// If the last checkpoint of a run went to --out-fallback, resuming it without that flag
 // says so, and does not advise to resume the older one.
 func TestResumeFromTheForgottenFallback(t *testing.T) {
 	out, fallback := t.TempDir(), t.TempDir()
@@ -124,7 +124,7 @@ func TestResumeByAnotherPath(t *testing.T) {
 		require.NoError(t, (&Saving{Dir: path, Resume: dir}).checkDirs())
 	}
 	for _, other := range []string{"", t.TempDir(), filepath.Join(dir, "none")} {
-		require.ErrorContains(t, (&Saving{Dir: dir, Resume: other}).checkDirs(), "--out "+dir+" contains checkpoints of an earlier training")
+		require.ErrorContains(t, (&Saving{Dir: dir, Resume: other}).checkDirs(), "--out "+dir+" contains checkpoints of an earlier run")
 	}
 }
 

@@ -21,7 +21,7 @@ const psSync = "ps-sync"
 // Colocated is the value of Gradients.Servers that makes every worker a server.
 const Colocated = "colocated"
 
-// errServers is why a training with parameter servers is not on GPUs.
+// errServers is why a run with parameter servers is not on GPUs.
 func (f *Spec) errServers() error {
 	return errors.New("parameter servers work in host memory: leave out " + f.servedStrategy())
 }
@@ -109,7 +109,7 @@ func (r *rank) serversPlan(plan string) string {
 	return fmt.Sprintf("%d workers and %d parameter servers, %s", r.group.Size(), servers, how)
 }
 
-// EndServers ends the server processes after a training that has succeeded on all workers.
+// EndServers ends the server processes after a run that has succeeded on all workers.
 // All workers call it, with the groups of WorkersOf.
 func EndServers(ctx context.Context, workers, served *collective.Group) error {
 	if served == nil {

@@ -102,7 +102,7 @@ func TestServerKilled(t *testing.T) {
 	testServerKilled(t, s)
 }
 
-// testServerKilled kills the last of two servers of a training with two workers.
+// testServerKilled kills the last of two servers of a run with two workers.
 func testServerKilled(t *testing.T, s sharedSpec) {
 	testKilled(t, s, 3, "server 3 (pid ", 0, 1, 2)
 }

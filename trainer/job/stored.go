@@ -155,7 +155,7 @@ func (l *Loader) openWeights(path string) (weights []checkpoint.Named, notes map
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		weights, notes, err = l.readWeights(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w; give the --out of a training, or a file in it", err)
+			err = fmt.Errorf("%w; give the --out of a run, or a file in it", err)
 		}
 		return weights, notes, path, err
 	}

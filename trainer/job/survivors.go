@@ -9,14 +9,14 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/paramserver"
 )
 
-// survives reports whether a training continues without a worker that is killed or stopped: its
+// survives reports whether a run continues without a worker that is killed or stopped: its
 // servers do not wait for all workers, and are processes of their own. On several machines, the
 // launcher of a lost worker would not know that the others continue, and end its own.
 func survives(f *Spec) bool {
 	return f.asynchronous() && f.ServerProcesses() > 0 && f.Place.Transport != crew.TransportInProcess && f.Place.Nodes < 2
 }
 
-// survivors is what a process of such a training needs to continue. All its processes are on one
+// survivors is what a process of such a run needs to continue. All its processes are on one
 // machine.
 type survivors struct {
 	spec   *Spec

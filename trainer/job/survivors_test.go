@@ -16,7 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// surviving returns the spec of a training of 4 workers in which updates do not wait for all.
+// surviving returns the spec of a run of 4 workers in which updates do not wait for all.
 func surviving(t *testing.T, strategy string) sharedSpec {
 	s, _ := newShared(t)
 	s.Strategy, s.Servers, s.Workers, s.Steps, s.Restarts = strategy, "1", 4, 250, 0
@@ -72,7 +72,7 @@ func survived(t *testing.T, s sharedSpec, h *heard, err error, workers ...int) {
 	require.NotContains(t, h.said(), "killed", "the event names it")
 }
 
-// A training whose servers do not wait for all workers continues without one that is killed,
+// A run whose servers do not wait for all workers continues without one that is killed,
 // whatever carries its messages.
 func TestWorkerKilled(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")

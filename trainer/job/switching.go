@@ -62,7 +62,7 @@ func (f *Spec) serves() bool {
 	return f.Strategy == psSync || f.Strategy == psAsync || slices.ContainsFunc(f.switches(), func(s trainer.Switch) bool { return s.Strategy == psSync })
 }
 
-// fixed returns why the workers of a training cannot switch their strategy, or nil.
+// fixed returns why the workers of a run cannot switch their strategy, or nil.
 func fixed(s *Training) error {
 	switch {
 	case !slices.Contains(switchable, s.Spec.strategyName()):

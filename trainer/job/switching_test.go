@@ -64,7 +64,7 @@ func TestSwitchServers(t *testing.T) {
 	require.Zero(t, f.ServerProcesses())
 }
 
-// A training resumes with the strategy that the plan has at that step.
+// A run resumes with the strategy that the plan has at that step.
 func TestSwitchResume(t *testing.T) {
 	want := resultOf(t, run(t, tinySpec(t)))
 	f := tinySpec(t)

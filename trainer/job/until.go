@@ -31,7 +31,7 @@ func checkUntil(f *Spec) error {
 	return nil
 }
 
-// checkEvaluated reports a training with Spec.Until that does not evaluate between steps.
+// checkEvaluated reports a run with Spec.Until that does not evaluate between steps.
 func checkEvaluated(s *Training) error {
 	_, test := s.Problem.Rows()
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Work runs one worker of a training, in its own process. It writes warnings and log lines
+// Work runs one worker of a run, in its own process. It writes warnings and log lines
 // to stderr.
 func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	s, err := f.Settle()

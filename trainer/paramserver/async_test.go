@@ -59,7 +59,7 @@ func TestAsyncEnds(t *testing.T) {
 	}
 }
 
-// A training resumes from its state, with other servers, and with AllReduce.
+// A run resumes from its state, with other servers, and with AllReduce.
 func TestAsyncResumes(t *testing.T) {
 	j := job{workers: 1, servers: 1, optimizer: optim.DefaultAdam(), steps: 6, policy: &Policy{}}
 	want := j.run(t)[0]

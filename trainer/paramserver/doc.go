@@ -1,7 +1,7 @@
 // Package paramserver trains with parameter servers: each server holds a share of the
 // parameters and of the optimizer's state. In [Sync], all workers push the gradients of a
 // step to the servers. These add them in ring order, update their shares and return the
-// new values. So a training has the bits of trainer.AllReduce, with any number of servers.
+// new values. So a run has the bits of trainer.AllReduce, with any number of servers.
 //
 // In [Async], servers do not wait for all workers: a [Policy] says which gradients make an
 // update. An arbiter decides this for each server, without I/O; the server around it answers

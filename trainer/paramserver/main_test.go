@@ -82,7 +82,7 @@ func each[T any](all []T, f func(i int)) {
 	done.Wait()
 }
 
-// A job is a training for tests.
+// A job is a run for tests.
 type job struct {
 	connect   func(t testing.TB, workers, servers int) []*collective.Group // nil: local
 	workers   int

@@ -26,7 +26,7 @@ import (
 // Nobody waits. So a fast worker may contribute several gradients to an update, and a slow one
 // none. A single worker with a quorum of 1 gets the bits of trainer.AllReduce.
 //
-// Each worker makes all steps of a training, as in spacy-ray. The optimizer counts the steps of
+// Each worker makes all steps of a run, as in spacy-ray. The optimizer counts the steps of
 // the owner, not its updates. A worker that has made its last step waits for the others, and
 // meanwhile continues to update its share. Then all workers have the same values. Only rank 0
 // evaluates and saves, so the tasks of the others have no test rows.

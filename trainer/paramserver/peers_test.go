@@ -81,8 +81,8 @@ func TestPeersOverEveryTransport(t *testing.T) {
 	}
 }
 
-// A training resumes with another number of workers, and to and from AllReduce. A single
-// worker gets the bits of a training that never stopped.
+// A run resumes with another number of workers, and to and from AllReduce. A single
+// worker gets the bits of a run that never stopped.
 func TestPeersResume(t *testing.T) {
 	usual := job{workers: 1, optimizer: optim.DefaultAdam(), steps: 6}
 	want := usual.reference(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// A revival is a training whose servers are killed and started again. Workers keep a group
+// A revival is a run whose servers are killed and started again. Workers keep a group
 // of their own. The servers have a goroutine each, and a new one in each group.
 type revival struct {
 	t       *testing.T

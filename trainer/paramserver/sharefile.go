@@ -26,7 +26,7 @@ import (
 // written any part of the file. What it has not written completely has a wrong checksum.
 type shareFile struct {
 	file   *os.File
-	id     [sha256.Size]byte // of the share, so that a file of another training is recognised
+	id     [sha256.Size]byte // of the share, so that a file of another run is recognised
 	half   int64             // bytes of a half, with its header
 	mapped []byte            // both halves, after reset; nil if they are written
 }
@@ -181,7 +181,7 @@ func (f *shareFile) step(half int64) (step int64, sum uint32, err error) {
 	case crc32.Checksum(h[:checkAt], castagnoli) != binary.LittleEndian.Uint32(h[checkAt:]), string(h[:stepAt]) != fileMagic, step < 0, step%2 != half:
 		return 0, 0, errors.New("its header is damaged")
 	case !bytes.Equal(h[idAt:payloadAt], f.id[:]):
-		return 0, 0, errors.New("it belongs to another training")
+		return 0, 0, errors.New("it belongs to another run")
 	}
 	return step, binary.LittleEndian.Uint32(h[payloadAt:]), nil
 }

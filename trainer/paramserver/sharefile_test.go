@@ -86,7 +86,7 @@ func TestShareFileTorn(t *testing.T) {
 	}
 }
 
-// Damage, and files of other trainings, are errors that name the file.
+// Damage, and files of other runs, are errors that name the file.
 func TestShareFileDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "share")
 	f := openTest(t, path, "a", 16)
@@ -110,7 +110,7 @@ func TestShareFileDamaged(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(path, good, 0o600))
 	_, err = openTest(t, path, "b", 16).newest()
-	require.ErrorContains(t, err, "it belongs to another training")
+	require.ErrorContains(t, err, "it belongs to another run")
 	_, err = openShareFile(t.TempDir(), nil, 1)
 	require.ErrorContains(t, err, "opening the file of this server")
 }

@@ -5,7 +5,7 @@ import "slices"
 // staleBins is the length of Staleness.Histogram.
 const staleBins = 32
 
-// Staleness counts the gradients of a training by what a server did with them. Each worker
+// Staleness counts the gradients of a run by what a server did with them. Each worker
 // sends one gradient for every step that it computes.
 type Staleness struct {
 	Applied int // in full

@@ -48,7 +48,7 @@ func TestSwitchingConforms(t *testing.T) {
 	}
 }
 
-// A training that switches has the values and the state of AllReduce, with servers among the
+// A run that switches has the values and the state of AllReduce, with servers among the
 // workers or in processes of their own, however often it switches, and whichever strategy
 // comes first or last.
 func TestSwitchingEqualsAllReduce(t *testing.T) {

@@ -251,7 +251,7 @@ var mutants = []struct {
 		}
 		return nil
 	}}},
-	{"a training that stops alone", "Train", "asks to stop", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
+	{"a run that stops alone", "Train", "asks to stop", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
 		r, err := m.AllReduce.Step(ctx, p, s)
 		r.Stop = s.Stop
 		return r, err

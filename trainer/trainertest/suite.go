@@ -23,7 +23,7 @@ type Suite struct {
 	Connect collectivetest.Connector
 	// Sizes are the numbers of ranks to test; nil: 1, 2 and 3.
 	Sizes []int
-	// Change changes the Config of every training; may be nil.
+	// Change changes the Config of every run; may be nil.
 	Change func(c *trainer.Config)
 
 	Promises

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// A training describes a call of trainer.Train on every rank. The last step of an epoch
+// A run describes a call of trainer.Train on every rank. The last step of an epoch
 // has a single row, so all ranks but one have none.
 type training struct {
 	micro     int // micro-batches per rank
@@ -27,7 +27,7 @@ const (
 	testRows    = 31
 )
 
-// An outcome is the result of a training on one rank.
+// An outcome is the result of a run on one rank.
 type outcome struct {
 	result trainer.Result
 	err    error
@@ -49,7 +49,7 @@ func (o *outcome) Stepped(e trainer.StepEvent) {
 // Evaluated implements trainer.Observer.
 func (o *outcome) Evaluated(trainer.EvalEvent) {}
 
-// train runs a training and returns the outcome on each rank.
+// train trains and returns the outcome on each rank.
 func (h *harness) train(size int, x training) ([]*outcome, error) {
 	out := make([]*outcome, size)
 	rows := (stepsOfPass-1)*size*x.micro*x.batch + 1
@@ -134,7 +134,7 @@ func (hostSummer) Join() error { return nil }
 
 func (hostSummer) Wait(context.Context) error { return nil }
 
-// checkTrain runs whole trainings: to the end, until a rank asks to stop, and until
+// checkTrain trains: to the end, until a rank asks to stop, and until
 // one fails.
 func checkTrain(h *harness, size int) error {
 	for name, part := range map[string]struct {
@@ -191,7 +191,7 @@ func checkTrain(h *harness, size int) error {
 	return nil
 }
 
-// trained checks the outcome of a training that was not stopped.
+// trained checks the outcome of a run that was not stopped.
 func (h *harness) trained(o *outcome, _ int) error {
 	if o.err != nil {
 		return o.err

@@ -11,9 +11,9 @@ const (
 	columnsPerBlock = 1024
 )
 
-// Packing costs time, and saves it where each packed element is read often or lies in
-// another page than its neighbour. Below these limits products were faster without, on a
-// Xeon with AVX-512, with its kernels and with those for AVX2.
+// Packing pays off if each packed element is read often, or if neighbouring elements lie on
+// different pages. Below these limits, products were faster without packing, on a Xeon with
+// AVX-512, both with the AVX-512 kernels and with those for AVX2.
 const (
 	fewRows    = 128 // of C: B is read once for a few of them
 	fewColumns = 512 // of C: A is read once for a few of them

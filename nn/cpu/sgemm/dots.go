@@ -5,8 +5,8 @@ import "unsafe"
 const (
 	// dotColumns is the number of columns of the narrower dots kernels.
 	dotColumns = 16
-	// farRows is how many elements apart rows of a transposed B lie if all must share a set of
-	// the L1 cache, which has eight lines or a few more.
+	// farRows is the stride of a transposed B, in elements, at which all its rows map to one
+	// set of the L1 cache. A set has eight lines or a few more.
 	farRows = 1024
 )
 

@@ -3,8 +3,8 @@ package sgemm
 import "math"
 
 const (
-	// halfway is what the bits of a float64 that a float32 drops hold, exactly between two
-	// float32.
+	// dropped masks the low bits of a float64 that a float32 has no room for. They equal
+	// halfway if the float64 is exactly between two float32.
 	dropped = 1<<29 - 1
 	halfway = 1 << 28
 	// leastNormal is 2⁻¹²⁶ as the bits of a float64. Below it, a float32 drops more bits.

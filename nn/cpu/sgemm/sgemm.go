@@ -5,9 +5,9 @@ import (
 )
 
 // Block is the number of elements of the inner dimension that one chain of operations
-// covers. It is part of the results, so it never changes. The columns of B that an AVX2
-// kernel reads again and again take 16 KB with it, half of a small L1 cache. With 320, 384
-// or 512 large products were about as fast, with 128 slower.
+// covers. The bits of results depend on it, so it never changes. With 256, the columns of B
+// that an AVX2 kernel rereads take 16 KB, half of a small L1 cache. Large products were about
+// as fast with 320, 384 or 512, and slower with 128.
 const Block = 256
 
 // A Matrix is row-major: row i begins at Data[i*Stride]. Data may end with the last element

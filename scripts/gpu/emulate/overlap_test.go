@@ -10,7 +10,7 @@ import (
 )
 
 // gpu-overlap.sh keeps the best round of each way, and detects weights that differ. Here a
-// script replaces ringtrain and prints the events of a training. Its step times vary from run
+// script replaces ringtrain and prints the events of a run. Its step times vary from run
 // to run.
 func TestOverlapKeepsTheBestRound(t *testing.T) {
 	script, err := filepath.Abs("../../gpu-overlap.sh")

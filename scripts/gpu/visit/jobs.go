@@ -62,7 +62,7 @@ func (t trainings) buckets(r *result) {
 	}
 }
 
-// An ending is the last event of a training.
+// An ending is the last event of a run.
 type ending struct {
 	Event    string
 	Accuracy float64
@@ -72,7 +72,7 @@ type ending struct {
 	Weights  string  `json:"weights_sha256"`
 }
 
-// run runs a training and returns its last event, or nil if it fails.
+// run trains and returns the last event, or nil if it fails.
 func (t trainings) run(r *result, config, workers, device string, flags ...string) *ending {
 	args := []string{t.program("ringtrain"), "train", filepath.Join(t.root, "examples", config+".cfg"), "--workers", workers, "--device", device, "--json"}
 	if device == "cuda" {
@@ -156,7 +156,7 @@ func chosen(kind *regexp.Regexp, text []byte, plain string) (other, all int) {
 	return other, all
 }
 
-// killed kills a worker of trainings with one graph per step, with two, and without graphs.
+// killed kills a worker of runs with one graph per step, with two, and without graphs.
 // The job must end and name the worker.
 func (t trainings) killed(r *result) {
 	for _, graphs := range []string{"whole", "apart", "off"} {

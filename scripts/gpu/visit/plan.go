@@ -33,7 +33,7 @@ func first() []step {
 func second() []step {
 	return []step{
 		{"failed", "failures of the first visit, alone", 120, 240, 120, (*visit).failedBefore},
-		{"sanitizer", "compute-sanitizer on the kernels and a training", 160, 260, 30, (*visit).sanitize},
+		{"sanitizer", "compute-sanitizer on the kernels and a run", 160, 260, 30, (*visit).sanitize},
 		{"bf16", "bfloat16 and TF32", 70, 120, 60, (*visit).narrow},
 		{"overlap", "steps that sum gradients during the backward pass", 90, 130, 60, (*visit).overlap},
 		{"bench", "bench collective, with and without NCCL", 60, 100, 60, (*visit).bench},
@@ -184,7 +184,7 @@ func (v *visit) nccl(r *result) {
 	}
 }
 
-// kills kills ranks during calls and graphs, and workers of trainings.
+// kills kills ranks during calls and graphs, and workers of runs.
 func (v *visit) kills(r *result) {
 	v.trainings.killed(r)
 	got := v.suites.run(r, suite{name: "kill", binary: "ncclgroup.test", dir: "collective/ncclgroup", run: "^TestKilledRank$/^(calls,_rank_1|graphs,_rank_[02]|held,_rank_1)$", trial: "^TestKilledRank$/^graphs,_rank_0$",

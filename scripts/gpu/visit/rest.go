@@ -91,7 +91,7 @@ func failures(steps []result) (list []string) {
 }
 
 // sanitize runs each kernel under memcheck and initcheck, those that share memory also under
-// racecheck and synccheck, and a training under memcheck.
+// racecheck and synccheck, and a run under memcheck.
 func (v *visit) sanitize(r *result) {
 	sanitizer := v.suites.sanitizer()
 	switch {
@@ -152,7 +152,7 @@ func (v *visit) narrow(r *result) {
 // overlap times steps that sum gradients during the backward pass.
 func (v *visit) overlap(r *result) {
 	// 23 MB of gradients go over sockets, between processes that take turns on the GPU. A step
-	// may take a tenth of a second, and a training five seconds to start.
+	// may take a tenth of a second, and a run five seconds to start.
 	size := []string{"--width", "2048", "--steps", "45", "--rounds", "2"}
 	if v.emulator {
 		size = []string{"--quick"}

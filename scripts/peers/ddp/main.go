@@ -37,7 +37,7 @@ var programs = rounds.Programs{
 
 var fileName = regexp.MustCompile(`^(\d+)-(\d+)-([a-z-]+)\.json$`)
 
-// A run is what one program reports of one training. ringtrain reports it as its result
+// A run is what one program reports of one training run. ringtrain reports it as its result
 // event.
 type run struct {
 	program string

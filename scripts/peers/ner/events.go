@@ -19,7 +19,7 @@ import (
 // warmUp is the number of steps at the start whose times do not count.
 const warmUp = 10
 
-// A run is one training by one program.
+// A run is one training run by one program.
 type run struct {
 	program string
 	round   int
@@ -74,7 +74,7 @@ func readAll(dir fs.FS) ([]run, error) {
 	return runs, err
 }
 
-// parse reads the events of a training.
+// parse reads the events of a run.
 func (r *run) parse(text []byte) error {
 	var begin, end float64
 	done := false

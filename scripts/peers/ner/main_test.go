@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// events returns a training of 12 steps. Each of the first 10 has 50 words and takes 1 s.
+// events returns a run of 12 steps. Each of the first 10 has 50 words and takes 1 s.
 // The last two have 100 words each, at a rate.
 func events(program string, rate, f float64) string {
 	var b strings.Builder

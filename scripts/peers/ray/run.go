@@ -15,7 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
-// A run is what one program reports of one training. ringtrain reports it as its result
+// A run is what one program reports of one training run. ringtrain reports it as its result
 // event.
 type run struct {
 	training string // such as perceptron-sync
@@ -76,7 +76,7 @@ func readAll(dir fs.FS) ([]run, error) {
 	return runs, err
 }
 
-// checkAlike returns an error if runs of a training differ in workers or updates.
+// checkAlike returns an error if runs of one kind differ in workers or updates.
 func checkAlike(runs []run) error {
 	for i, r := range runs {
 		if before := runs[max(i-1, 0)]; before.training == r.training && (before.Workers != r.Workers || before.Steps != r.Steps) {

@@ -20,13 +20,13 @@ const (
 	lastSteps = 100 // the training loss is their mean
 )
 
-// The cases: a whole training, and a short one for its times.
+// The cases: a whole run, and a short one for its times.
 const (
 	caseLoss = "loss"
 	caseTime = "time"
 )
 
-// A training is what one program prints.
+// A run is what one program prints.
 type training struct {
 	kase, program string
 	round         int
@@ -61,7 +61,7 @@ func readAll(dir fs.FS) ([]training, error) {
 	return all, err
 }
 
-// parse reads the events of a training.
+// parse reads the events of a run.
 func (t *training) parse(text []byte) error {
 	var before float64
 	for lines := json.NewDecoder(bytes.NewReader(text)); ; {

@@ -78,7 +78,7 @@ func table(args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// A row has the trainings of one program.
+// A row has the runs of one program.
 type row struct {
 	program string
 	rounds  []int
@@ -192,7 +192,7 @@ func bits(x float64) string    { return fmt.Sprintf("%.4f", x) }
 func millis(x float64) string  { return fmt.Sprintf("%.1f", x) }
 func percent(x float64) string { return fmt.Sprintf("%+.2f %%", 100*x) }
 
-// writeCSV writes the figures of every training.
+// writeCSV writes the figures of every run.
 func writeCSV(name string, all []training) error {
 	lines := [][]string{{"case", "round", "program", "steps", "first_bits", "last_bits", "held_out_bits", "median_ms"}}
 	for _, t := range all {

@@ -19,7 +19,7 @@ type StrategyAnswer struct {
 	Error    string `json:"error,omitempty"`    // why the workers do not switch
 }
 
-// A Switcher is the strategy of a training that can switch, such as a *trainer.Switching.
+// A Switcher is the strategy of a run that can switch, such as a *trainer.Switching.
 type Switcher interface {
 	// Request asks all ranks to switch to a strategy, and returns at once.
 	Request(name string) error
@@ -32,7 +32,7 @@ type switchboard struct {
 	training atomic.Pointer[switchable] // nil until there is one
 }
 
-// switchable is the strategy of a training, or why it cannot be switched.
+// switchable is the strategy of a run, or why it cannot be switched.
 type switchable struct {
 	strategy Switcher
 	fixed    error

@@ -136,7 +136,7 @@ func (f *Choice) HostAdds(o collective.Order) bool {
 	return ncclUses[f.NCCL] == ncclgroup.Off || o == collective.RingOrder
 }
 
-// Reasons why a training needs the CPU, for Choice.Place.
+// Reasons why a run needs the CPU, for Choice.Place.
 var (
 	ErrInProcess  = errors.New("--transport inproc runs all workers in one process, and on GPUs each worker needs its own")
 	ErrCompressed = errors.New("gradients are compressed in host memory: remove --compress and training.compress")

@@ -109,7 +109,7 @@ func (e *SaveRetry) String() string {
 	return fmt.Sprintf("%s; retrying until %s: free some space, or interrupt twice to give up", e.Error, e.Until.Format(time.TimeOnly))
 }
 
-// Resumed is written before the first step of a resumed training.
+// Resumed is written before the first step of a resumed run.
 type Resumed struct {
 	Path string `json:"path"`
 	Step int    `json:"step"` // steps done before
@@ -163,7 +163,7 @@ type Result struct {
 }
 
 // Staleness says what became of the gradients of all workers, as the first parameter server
-// has seen them. It is written before the Result or Stopped of a training in which servers do
+// has seen them. It is written before the Result or Stopped of a run in which servers do
 // not wait for all workers.
 type Staleness struct {
 	Gradients int     `json:"gradients"`         // sent by one worker each
@@ -178,7 +178,7 @@ func (s *Staleness) String() string {
 	return fmt.Sprintf("staleness: %.2f on average; %.1f %% of %d gradients late, %.1f %% discarded", s.Mean, s.Late, s.Gradients, s.Discarded)
 }
 
-// Target says whether a training with a target reached it, and after how much. It is written
+// Target says whether a run with a target reached it, and after how much. It is written
 // before the Result.
 type Target struct {
 	Metric    string  `json:"metric"`

@@ -49,7 +49,7 @@ func NewAllReduce(b nn.Backend, o optim.Optimizer) *AllReduce {
 	return &AllReduce{backend: b, optimizer: o, name: "allreduce"}
 }
 
-// SetBucket sets the least number of bytes in a bucket; 0, the default, is ChooseBucket's.
+// SetBucket sets the minimum number of bytes in a bucket; 0, the default, is ChooseBucket's.
 // It does not affect the bits of the result, except with TopK, which selects within a
 // bucket, and with NCCL, whose order depends on the length of a vector. All ranks set
 // the same, before Start.

@@ -8,7 +8,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// DefaultBucket is the least number of bytes in a bucket where links do not matter; see
+// DefaultBucket is the minimum number of bytes in a bucket where links do not matter; see
 // ChooseBucket.
 const DefaultBucket = 1 << 20
 
@@ -20,7 +20,7 @@ const leastBucket = 64 << 10
 // An exchange that no backward pass hides takes that much longer at most.
 const tolerable = 1. / 8
 
-// ChooseBucket returns the least number of bytes in a bucket for gradients that a group
+// ChooseBucket returns the minimum number of bytes in a bucket for gradients that a group
 // sums: the smallest power of two with which, as the group's links predict, all buckets
 // together take little longer than one piece. More of the exchange is then hidden behind
 // the backward pass than with larger buckets. All ranks get the same.

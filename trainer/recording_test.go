@@ -163,7 +163,7 @@ func TestBucketsDiffer(t *testing.T) {
 	for rank, o := range j.run(t) {
 		var differ *trainer.SettingsError
 		require.ErrorAs(t, o.err, &differ)
-		require.ErrorContains(t, o.err, fmt.Sprintf("the least size of a bucket is %d here and %d on rank", 100+rank, 101-rank))
+		require.ErrorContains(t, o.err, fmt.Sprintf("the minimum size of a bucket is %d here and %d on rank", 100+rank, 101-rank))
 	}
 }
 

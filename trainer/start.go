@@ -15,7 +15,7 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 		return Place{}, err
 	}
 	if a.bucket < 0 {
-		return Place{}, fmt.Errorf("trainer: the least size of a bucket must be at least 0, not %d bytes", a.bucket)
+		return Place{}, fmt.Errorf("trainer: the minimum size of a bucket must be at least 0, not %d bytes", a.bucket)
 	}
 	a.group, a.agreement = s.Group, NewAgreement(s.Group, a.backend)
 	a.agreement.hashAll = a.hashAll
@@ -44,7 +44,7 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 // belong together, or wait forever.
 func (a *AllReduce) settings(p *nn.Params) []Setting {
 	return []Setting{
-		{Name: "the strategy", Value: a.name}, {Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}, {Name: "the form of sparse gradients", Value: a.sparse.String()},
+		{Name: "the strategy", Value: a.name}, {Name: "the minimum size of a bucket", Value: fmt.Sprint(a.bucket)}, {Name: "the form of sparse gradients", Value: a.sparse.String()},
 		{Name: "the compression", Value: a.compression.String(), Derived: true}, {Name: "the optimizer", Value: fmt.Sprintf("%T", a.optimizer), Derived: true},
 		{Name: "the number of weights", Value: fmt.Sprint(p.Values.Len()), Derived: true},
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// minStepTimeout is the least time to wait for ranks that are alive but do not call.
+// minStepTimeout is the minimum time to wait for ranks that are alive but do not call.
 const minStepTimeout = 30 * time.Second
 
 // longStepTimeout is the time to wait before any step has been timed, and the least time

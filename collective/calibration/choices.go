@@ -12,7 +12,7 @@ import (
 type Choices struct {
 	Small       int `json:"small"`         // most bytes that are shown with the call; more are staged
 	Chunk       int `json:"chunk"`         // bytes staged at a time
-	StringLeast int `json:"string_least"`  // least bytes that are staged by a string move; 0: none are
+	StringLeast int `json:"string_least"`  // minimum number of bytes that are staged by a string move; 0: none are
 	StreamLeast int `json:"stream_least"`  // minimum number of bytes that are staged, or sent through a ring, with non-temporal stores, while other ranks' cores are far; 0: never
 	RotateMost  int `json:"rotate_most"`   // most bytes of a call that is staged in different places in turn; 0: none are
 	InPlaceStep int `json:"in_place_step"` // bytes folded at a time in place

@@ -94,12 +94,12 @@ const (
 	bruckBytes   = 96 << 10  // the same limit for Bruck on one host
 	collectBytes = 4 << 10   // per rank of the vector: up to this, many ranks of one host use Collected
 	SegmentBytes = 256 << 10 // per message of a large transfer
-	leastPair    = 128 << 10 // least per message between the only two ranks of one host
+	leastPair    = 128 << 10 // minimum per message between the only two ranks of one host
 	mostPair     = 256 << 10 // most per message between them: a few stay in a core's cache
 	longPair     = 512 << 10 // the same, if that takes less time, as with caches of 1 MB
-	leastNear    = 32 << 10  // least per message between more ranks of one host
+	leastNear    = 32 << 10  // minimum per message between more ranks of one host
 	nearBytes    = 128 << 10 // per message of Direct between ranks of one host
-	leastFar     = 64 << 10  // least per message between hosts
+	leastFar     = 64 << 10  // minimum per message between hosts
 )
 
 // RingAhead is how many messages a rank of a ring sends ahead of those that it

@@ -114,7 +114,7 @@ func (m *meter) share(mine ...int64) ([]int64, error) {
 	return m.all, m.t.AllGather(m.operation(collective.KindAllGather, collective.Of(m.all), collective.Of(mine)))
 }
 
-// Costs is part of calibration.Meter. All ranks get the least costs that any of them
+// Costs is part of calibration.Meter. All ranks get the lowest costs that any of them
 // has measured, except 0, which means that it was not measured.
 func (m *meter) Costs() (c calibration.Costs, err error) {
 	if _, err := m.share(0, 0, 0, m.core()); err != nil {

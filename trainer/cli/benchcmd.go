@@ -157,7 +157,7 @@ func addHosts(flags *pflag.FlagSet, each string, hosts, link *string) {
 	flags.StringVar(link, "link", "", "with --hosts netns, limit the link of each "+each+" to `RATE` in each direction, such as 1gbit (default no limit)")
 }
 
-// limitedTime is the least time per size on limited links: a link that was idle carries
+// limitedTime is the minimum time per size on limited links: a link that was idle carries
 // more at first.
 const limitedTime = time.Second
 

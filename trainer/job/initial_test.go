@@ -85,11 +85,11 @@ func TestInitialWeightsRefused(t *testing.T) {
 		`it does not fit the model, which has no "extra"`: save(func(f *checkpoint.File) {
 			f.Tensors = append(f.Tensors, checkpoint.Named{Name: "extra", Tensor: tensor.New(tensor.WithBacking([]float32{1}))})
 		}),
-		"not finite":              save(func(f *checkpoint.File) { f.Tensors[0].Tensor.Data().([]float32)[0] = float32(math.NaN()) }),
-		"has shape":               save(func(f *checkpoint.File) { f.Tensors[0].Tensor = f.Tensors[1].Tensor }),
-		"not a safetensors file":  text,
-		"no such file":            filepath.Join(empty, "none"),
-		"or the --out of a run": empty,
+		"not finite":             save(func(f *checkpoint.File) { f.Tensors[0].Tensor.Data().([]float32)[0] = float32(math.NaN()) }),
+		"has shape":              save(func(f *checkpoint.File) { f.Tensors[0].Tensor = f.Tensors[1].Tensor }),
+		"not a safetensors file": text,
+		"no such file":           filepath.Join(empty, "none"),
+		"or the --out of a run":  empty,
 	} {
 		f := tinySpec(t)
 		f.Saving.Init = path

@@ -61,7 +61,7 @@ func rowsPlan(r *rank) string {
 	return fmt.Sprintf("; embedding tables (%d) as rows%s", n, when)
 }
 
-// bucket returns the least number of bytes in a bucket of this rank's task.
+// bucket returns the minimum number of bytes in a bucket of this rank's task.
 func (r *rank) bucket() int {
 	if bytes := r.training.Spec.Gradients.Bucket; bytes > 0 {
 		return bytes

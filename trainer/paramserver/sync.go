@@ -75,7 +75,7 @@ func NewSync(b nn.Backend, o optim.Optimizer, s Servers) *Sync {
 	return &Sync{backend: b, optimizer: o, servers: s}
 }
 
-// SetBucket sets the least number of bytes in a bucket; 0, the default, is
+// SetBucket sets the minimum number of bytes in a bucket; 0, the default, is
 // trainer.ChooseBucket's, and more if otherwise a bucket would occupy only some servers. It does not affect the bits of the result. All workers set the
 // same, before Start.
 func (s *Sync) SetBucket(bytes int) { s.bucket = bytes }
@@ -93,7 +93,7 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 	s.workers, s.agreement = start.Group, trainer.NewAgreement(start.Group, s.backend)
 	from, err := s.agreement.Start(ctx, start,
 		trainer.Setting{Name: "the strategy", Value: fmt.Sprintf("%s with %d servers", s.name(), len(r.servers))},
-		trainer.Setting{Name: "the least size of a bucket", Value: fmt.Sprint(s.bucket)})
+		trainer.Setting{Name: "the minimum size of a bucket", Value: fmt.Sprint(s.bucket)})
 	if err != nil {
 		return trainer.Place{}, err
 	}

@@ -3,7 +3,7 @@ package sgemm
 const (
 	// transposing A for a narrow kernel takes about as long as multiplying so many columns.
 	transposing = 3
-	// narrowInner is the least inner dimension for which narrow kernels are faster.
+	// narrowInner is the smallest inner dimension for which narrow kernels are faster.
 	narrowInner = 16
 )
 

@@ -34,7 +34,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	rounds := flags.Int("rounds", 7, "how often every library computes each product")
 	shapes := flags.String("shapes", "all", "which products: all, or some of "+strings.Join(groups(), ","))
 	slow := flags.Bool("gonum", true, "measure gonum, too")
-	require := flags.Float64("require", 0, "the least ratio of speed to OpenBLAS's")
+	require := flags.Float64("require", 0, "the minimum ratio of speed to OpenBLAS's")
 	if flags.Parse(args) != nil {
 		return 2
 	}
@@ -54,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if worst < *require {
-		fmt.Fprintf(stderr, "gemm: the least ratio to OpenBLAS is %.2f, but must be at least %.2f\n", worst, *require)
+		fmt.Fprintf(stderr, "gemm: the minimum ratio to OpenBLAS is %.2f, but must be at least %.2f\n", worst, *require)
 		return 1
 	}
 	return 0

@@ -89,6 +89,10 @@ type Config struct {
 	// membership.ErrDiffer.
 	Streams int
 
+	// Same lists up to 5 settings of the program, with short names and values, that must be
+	// equal in all members. If members differ, Group returns membership.ErrDiffer.
+	Same []membership.Setting
+
 	// Key secures gossip and all messages between workers. Without a key, Bind must be
 	// loopback, and DataAddrs may have only one address, also loopback. Insecure lifts that,
 	// and trusts every process that can reach them. If Key is nil, it is read from KeyFile.
@@ -98,7 +102,7 @@ type Config struct {
 	Insecure bool
 
 	// Engine builds the engine of each Group on base, as ncclgroup.New does. It owns
-	// base, even if it fails. ctx ends after ConnectTime. If Engine is nil, the Group
+	// base, even if it fails. ctx ends after twice ConnectTime. If Engine is nil, the Group
 	// gets base.
 	Engine func(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error)
 

@@ -19,6 +19,10 @@ func TestMachinesThatDiffer(t *testing.T) {
 	}{
 		"nodes":   {cluster.Config{Nodes: 2}, cluster.Config{Nodes: 3}, "--nodes is 2 here and 3 on b/0", "--nodes is 3 here and 2 on a/0"},
 		"MinSize": {cluster.Config{Nodes: 2, MinSize: 2}, cluster.Config{Nodes: 2}, "MinSize is 2 here and 0 on b/0", "MinSize is 0 here and 2 on a/0"},
+		"a setting of the program": {
+			cluster.Config{Nodes: 2, Same: []membership.Setting{{Name: "--strategy", Value: "x"}}}, cluster.Config{Nodes: 2, Same: []membership.Setting{{Name: "--strategy", Value: "y"}}},
+			"--strategy is x here and y on b/0", "--strategy is y here and x on a/0",
+		},
 		"streams": {cluster.Config{Nodes: 2, Streams: 2}, cluster.Config{Nodes: 2, Streams: 7}, "--streams is 2 here and 7 on b/0", "--streams is 7 here and 2 on a/0"},
 		"rank 0":  {cluster.Config{Nodes: 2, Rank0: "b"}, cluster.Config{Nodes: 2, Rank0: "a"}, "--rank0 is b here and a on b/0", "--rank0 is a here and b on a/0"},
 		"no host": {cluster.Config{Nodes: 2, Rank0: "c"}, cluster.Config{Nodes: 2}, "--rank0 c is not one of the machines a, b", "--rank0 c is not one of the machines a, b"},

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,7 +34,10 @@ func (n *Node) measureLinks(ctx context.Context, v collective.View, transport st
 		}
 	}
 	links, measured, err := e.MeasureLinks(ctx, p)
+	var broken *collective.RankError
 	switch {
+	case errors.As(err, &broken) && broken.Phase == "connect": // another rank is not connected
+		return err
 	case err != nil:
 		return fmt.Errorf("cluster: measuring the links between %d workers: %w", v.Size(), err)
 	case links == nil:

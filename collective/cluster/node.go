@@ -146,20 +146,24 @@ func (n *Node) newest() (*collective.Group, error) {
 
 // connect makes the Group of a View.
 func (n *Node) connect(ctx context.Context, view collective.View) (*collective.Group, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.config.ConnectTime)
-	defer cancel()
-	links, err := n.connector.Connect(ctx, view)
+	dialling, cancel := context.WithTimeout(ctx, n.config.ConnectTime)
+	links, err := n.connector.Connect(dialling, view)
+	cancel()
 	if err != nil {
 		return nil, blocked(view, err)
 	}
+	// Others may still be connecting. If they fail, they say which connection is missing when
+	// their time is up, which must not be after this rank has given up waiting for them.
+	ctx, cancel = context.WithTimeout(ctx, 2*n.config.ConnectTime)
+	defer cancel()
 	n.calibrated(calibration.Report{})
 	transport, name, err := n.pick(ctx, transports(), view, links)
 	if err != nil {
-		return nil, errors.Join(err, links.Close())
+		return nil, errors.Join(blocked(view, err), links.Close())
 	}
 	host := collective.OverTransport(view, transport)
 	if err := n.measureLinks(ctx, view, name, host); err != nil {
-		return nil, errors.Join(err, host.Close())
+		return nil, errors.Join(blocked(view, err), host.Close())
 	}
 	engine := collective.Engine(host)
 	if n.config.Engine != nil {
@@ -250,11 +254,11 @@ func (n *Node) closeGroup() {
 
 // same returns the settings that must be equal in all members.
 func (c *Config) same() []membership.Setting {
-	return []membership.Setting{
+	return append([]membership.Setting{
 		{Name: "the wire format", Value: strconv.Itoa(tcp.Version)},
 		{Name: "--streams", Value: strconv.Itoa(cmp.Or(c.Streams, tcp.AutoStreams))},
 		{Name: "MinSize", Value: strconv.Itoa(c.MinSize)},
-	}
+	}, c.Same...)
 }
 
 // nonce returns a random number that identifies this start of the process.

@@ -65,6 +65,7 @@ func (m *monitor) readControl(rank int, control *Link) {
 				return nil, fmt.Errorf("it sent an invalid control frame of kind %#x and %d bytes", uint8(h.Call.Kind), h.Len)
 			}
 			kind, payload = h.Call.Kind, report[:h.Len]
+			p.heard.Store(int64(time.Since(m.started)))
 			p.called.Store(max(p.called.Load(), h.Seq))
 			return [][]byte{payload}, nil
 		})
@@ -103,6 +104,10 @@ func (m *monitor) reported(rank int, payload []byte) {
 	if err != nil {
 		cause = &collective.RankError{Rank: rank, Phase: "heartbeat", Err: err}
 	}
+	var report *collective.ReportedError
+	if errors.Is(cause.Err, collective.ErrSilent) && m.hears(cause.Rank) && errors.As(cause.Err, &report) {
+		report.Err = fmt.Errorf("%w; rank %d hears it, so the connection between the two may be broken", report.Err, m.view.Self)
+	}
 	// The sender reports to every rank itself. Abort reports it again, because the sender
 	// may have died halfway.
 	m.Abort(cause)
@@ -116,8 +121,31 @@ func (m *monitor) controlEnded(rank int, err error) {
 		// The rank may have left as it should. Ranks that still wait for it notice that its
 		// bulk Link has ended.
 	case errors.Is(err, collective.ErrSilent):
+		if m.isolated() {
+			err = fmt.Errorf("%w; no other machine is heard either, so the network of this one may be down", err)
+		}
 		m.Abort(&collective.RankError{Rank: rank, Phase: "heartbeat", Err: err})
 	default:
 		m.lost(rank, "heartbeat", fmt.Errorf("%w (%v)", collective.ErrLost, err))
 	}
+}
+
+// hears reports whether a rank has sent something lately.
+func (m *monitor) hears(rank int) bool {
+	return rank != m.view.Self && time.Since(m.started)-time.Duration(m.peers[rank].heard.Load()) < m.silence/2
+}
+
+// isolated reports whether there are several other machines, and none has sent anything lately.
+func (m *monitor) isolated() bool {
+	self, others := m.view.Members[m.view.Self], map[string]bool{}
+	for r, o := range m.view.Members {
+		switch {
+		case o.Node == self.Node || o.Host == self.Host && o.Host != 0:
+		case m.hears(r):
+			return false
+		default:
+			others[o.Node] = true
+		}
+	}
+	return len(others) > 1
 }

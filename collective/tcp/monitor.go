@@ -27,6 +27,7 @@ type monitor struct {
 	view  collective.View
 	peers []peer // by rank; this rank's own entry has no Links
 
+	started   time.Time
 	silence   time.Duration // a peer that sends nothing for this long is lost
 	connected atomic.Bool   // all peers have connected
 
@@ -53,6 +54,7 @@ type peer struct {
 
 	write  sync.Mutex    // held while a frame is written to control; guards all Links while connecting
 	called atomic.Uint64 // the number of the last call that it has begun
+	heard  atomic.Int64  // when a frame last arrived, in nanoseconds of time.Since(monitor.started)
 	left   atomic.Bool   // it has said goodbye
 }
 

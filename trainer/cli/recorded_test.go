@@ -39,7 +39,7 @@ func recorded() []event.Event {
 		&event.CheckpointFailed{Path: "run/step-00000012.safetensors", Step: 12, Error: "write run: no space left on device"},
 		&event.Step{Step: 13, Loss: 0.125, Samples: 96, Seconds: 3, ComputeMs: 100, WireBytes: 500_000},
 		&event.Eval{Step: 13, Metrics: event.Metrics{{Name: "accuracy", Value: 0.85}}, Loss: 0.35, Seconds: 4},
-		&event.SaveRetry{Path: "run/step-00000013.safetensors", Step: 13, Error: "write run: no space left on device", Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		&event.SaveRetry{Path: "run/step-00000013.safetensors", Step: 13, Error: "write run: no space left on device", Full: true, Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		&event.CheckpointFailed{Path: "run/step-00000013.safetensors", Step: 13, Error: "no space", Last: true},
 		&event.Checkpoint{Path: "spare/step-00000013.safetensors", Step: 13, InsteadOf: "run/step-00000013.safetensors"},
 		&event.Weights{Path: "run/model.safetensors", Step: 13},

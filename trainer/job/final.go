@@ -79,7 +79,7 @@ func (w *finalWriter) retry(ctx context.Context, name string, step int, err erro
 	if !now.Before(w.until) {
 		return err
 	}
-	w.events.Emit(&event.SaveRetry{Path: filepath.Join(w.dir, name), Step: step, Error: err.Error(), Until: w.until.Round(time.Second)})
+	w.events.Emit(&event.SaveRetry{Path: filepath.Join(w.dir, name), Step: step, Error: err.Error(), Full: isFull(err), Until: w.until.Round(time.Second)})
 	w.pulse.Retrying(w.until)
 	defer w.pulse.Retrying(time.Time{})
 	timer := time.NewTimer(0)
@@ -131,4 +131,9 @@ func enumeration(names []string) string {
 func mayPass(err error) bool {
 	var system syscall.Errno
 	return errors.As(err, &system)
+}
+
+// isFull reports whether an error says that a disk or a quota is full.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -62,7 +62,7 @@ func TestFinalWriter(t *testing.T) {
 				require.Len(t, d.tried, c.tries)
 				if c.retries > 0 {
 					require.Equal(t, &event.SaveRetry{Path: filepath.Join("out", "step-00000040.safetensors"), Step: 40,
-						Error: "write out: no space left on device", Until: begin.Add(retryTime)}, events.all[0])
+						Error: "write out: no space left on device", Full: true, Until: begin.Add(retryTime)}, events.all[0])
 				}
 				if c.dir != "" {
 					require.NoError(t, w.err())

@@ -35,6 +35,19 @@ func (f *Spec) ServerProcesses() int {
 	return n
 }
 
+// processes describes the processes of a job and their groups. It must be the same on all
+// machines before anything else is compared, because the first calls depend on it.
+func (f *Spec) processes() string {
+	text := cmp.Or(f.Strategy, allReduce)
+	if f.serves() {
+		text += " --servers " + cmp.Or(f.Gradients.Servers, "1")
+	}
+	if restarts(f) > 0 {
+		text += " --max-restarts"
+	}
+	return text
+}
+
 // checkServers finds what is wrong with Gradients.Servers.
 func (f *Spec) checkServers() error {
 	given := f.Gradients.Servers

@@ -34,6 +34,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	if o := taps.observer(); o != nil {
 		w.Place.Group.Observer = o
 	}
+	w.RequireSame("--strategy", s.Spec.processes())
 	node, err := w.Join(level)
 	if err != nil {
 		return err

@@ -311,15 +311,35 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) erro
 	case o.Root == nil:
 		return &EndError{Err: err, Begun: true}
 	}
-	failure, ok := l.failures[o.Root.Name]
+	root := o.Root.Name
+	failure, ok := l.failures[root]
+	if name, mistake := l.mistake(o.Exits); ok && mistake != nil {
+		root, failure = name, *mistake
+	}
 	if dead := l.blamed(failure); dead != nil {
-		err, o.Root, ok = &launch.ExitError{Exit: *dead}, dead, false
+		err, root, ok = &launch.ExitError{Exit: *dead}, dead.Name, false
 	}
 	if ok {
-		return &EndError{Err: &WorkerError{o.Root.Name, failure}, Usage: failure.Code == usageCode, Begun: l.begun}
+		return &EndError{Err: &WorkerError{root, failure}, Usage: failure.Code == usageCode, Begun: l.begun}
 	}
-	_, local, _ := strings.Cut(o.Root.Name, " ") // see name
-	return &EndError{Err: fmt.Errorf("%w; it was %s/%s", err, l.Place.Node, local), Begun: true}
+	kind, local, _ := strings.Cut(root, " ") // see name
+	err = fmt.Errorf("%w; it was %s/%s", err, l.Place.Node, local)
+	if used := l.servers.restarted(); kind == "server" && used > 0 {
+		err = fmt.Errorf("%w, and servers had been started again %s, as often as --max-restarts allows", err, countOf(used, "time"))
+	}
+	return &EndError{Err: err, Begun: true}
+}
+
+// mistake returns the first failure, in the order of workers, that is a mistake for the user
+// to correct, and the name of its process. A server that fails because a worker left may end
+// before the worker that found the mistake.
+func (l *launcher) mistake(exits []launch.Exit) (name string, f *event.Failed) {
+	for _, exit := range exits {
+		if f, ok := l.failures[exit.Name]; ok && f.Code == usageCode {
+			return exit.Name, &f
+		}
+	}
+	return "", nil
 }
 
 // afterSignal returns the error of a job that was asked to stop. Its Err is nil unless

@@ -74,6 +74,13 @@ func (s *servers) spare(exit launch.Exit) bool {
 	return true
 }
 
+// restarted returns how often servers of this machine have been started again.
+func (s *servers) restarted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
 // ended records that a server has ended.
 func (s *servers) ended(local int) {
 	s.mu.Lock()

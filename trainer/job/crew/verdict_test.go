@@ -54,6 +54,8 @@ func TestVerdict(t *testing.T) {
 			want: &EndError{Begun: true}, text: "worker 1 (pid 7) was killed by signal 9 (killed); it was vm/1"},
 		{name: "said why", said: map[int][]event.Event{0: {begun}, 1: {&event.Failed{Name: "vm/1", Code: 1, Error: "disk full"}}}, outcome: launch.Outcome{Root: &failed},
 			want: &EndError{Begun: true}, text: "worker 1 (vm/1): disk full"},
+		{name: "a mistake that another met later", said: map[int][]event.Event{0: {begun, &event.Failed{Name: "vm/0", Code: 2, Error: "--seed differs"}}, 1: {&event.Failed{Name: "vm/1", Code: 1, Error: "lost rank 0"}}},
+			outcome: launch.Outcome{Root: &failed, Exits: []launch.Exit{{Name: "worker 0", Code: 2}, failed}}, want: &EndError{Begun: true, Usage: true}, text: "worker 0 (vm/0): --seed differs"},
 		{name: "before the start", said: map[int][]event.Event{1: {&event.Failed{Name: "vm/1", Code: 2, Error: "--batch is too large"}}}, outcome: launch.Outcome{Root: &failed},
 			want: &EndError{Usage: true}, text: "worker 1 (vm/1): --batch is too large"},
 		{name: "stopped from outside", outcome: launch.Outcome{Cause: context.Canceled}, want: &EndError{Begun: true}, text: "the job was stopped: context canceled"},

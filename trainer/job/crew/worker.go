@@ -144,6 +144,12 @@ func (w *Worker) config() cluster.Config {
 	return c
 }
 
+// RequireSame names a setting that must have the same value in all processes of the job.
+// Otherwise Form fails in all of them. Join comes later.
+func (w *Worker) RequireSame(name, value string) {
+	w.Place.Same = append(w.Place.Same, membership.Setting{Name: name, Value: value})
+}
+
 // Begin reports that the work begins. From then on the work decides when to stop, and
 // errors after a signal are reported.
 func (w *Worker) Begin() { w.training.Store(true) }

@@ -101,12 +101,17 @@ type SaveRetry struct {
 	Path  string    `json:"path"`
 	Step  int       `json:"step"`
 	Error string    `json:"error"`
+	Full  bool      `json:"full,omitempty"` // there is no space
 	Until time.Time `json:"until"`
 }
 
 // String returns one line for the user.
 func (e *SaveRetry) String() string {
-	return fmt.Sprintf("%s; retrying until %s: free some space, or interrupt twice to give up", e.Error, e.Until.Format(time.TimeOnly))
+	hint := "repair what is wrong"
+	if e.Full {
+		hint = "free some space"
+	}
+	return fmt.Sprintf("%s; retrying until %s: %s, or interrupt twice to give up", e.Error, e.Until.Format(time.TimeOnly), hint)
 }
 
 // Resumed is written before the first step of a resumed run.

@@ -99,6 +99,8 @@ func TestLinesForTheUser(t *testing.T) {
 	lost.Left = 1
 	require.Equal(t, "rank 2 lost rank 1 (b/0) in allreduce (reduce-scatter) after 12.3 ms: connection reset; 1 worker continues", lost.String())
 	retry := &SaveRetry{Path: "out/step-5", Step: 5, Error: "no space left", Until: time.Date(2026, 1, 2, 13, 4, 5, 0, time.UTC)}
+	require.Equal(t, "no space left; retrying until 13:04:05: repair what is wrong, or interrupt twice to give up", retry.String())
+	retry.Full = true
 	require.Equal(t, "no space left; retrying until 13:04:05: free some space, or interrupt twice to give up", retry.String())
 	require.Equal(t, "allreduce algorithms: as ringtrain tune measured for 7 sizes, from /c/t.json", (&Tuned{Path: "/c/t.json", Sizes: 7}).String())
 }

@@ -1,0 +1,65 @@
+package tcp
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// monitorOf returns the monitor of rank 0 in a View of ranks on these machines, 10 s after the
+// start. It has just heard some of the others.
+func monitorOf(nodes string, heard ...int) *monitor {
+	m := &monitor{peers: make([]peer, len(nodes)), started: time.Now().Add(-10 * time.Second), silence: silenceLimit, failed: make(chan struct{})}
+	for r, node := range nodes {
+		m.view.Members = append(m.view.Members, collective.Member{Name: string(node) + "/" + string(rune('0'+r)), Node: string(node)})
+	}
+	for _, r := range heard {
+		m.peers[r].heard.Store(int64(10 * time.Second))
+	}
+	return m
+}
+
+// A rank is isolated if it hears no other machine of several. If there is only one, that may be
+// down.
+func TestIsolated(t *testing.T) {
+	for _, c := range []struct {
+		nodes string
+		heard []int
+		want  bool
+	}{
+		{"abc", nil, true},
+		{"aabbcc", []int{1}, true},
+		{"abc", []int{2}, false},
+		{"aabb", []int{1}, false},
+		{"aaa", nil, false},
+	} {
+		require.Equal(t, c.want, monitorOf(c.nodes, c.heard...).isolated(), "%s, heard %v", c.nodes, c.heard)
+	}
+}
+
+// A rank that hears another which a third does not says so.
+func TestReportOfSilence(t *testing.T) {
+	silent := &collective.RankError{Rank: 2, Phase: "heartbeat", Err: collective.ErrSilent}
+	for _, c := range []struct {
+		heard []int
+		cause error
+		text  string
+	}{
+		{[]int{1, 2}, collective.ErrSilent, "its network is down; rank 0 hears it, so the connection between the two may be broken (reported by rank 1)"},
+		{[]int{1}, collective.ErrSilent, "its network is down (reported by rank 1)"},
+		{[]int{1, 2}, collective.ErrLost, "its machine is unreachable (reported by rank 1)"},
+	} {
+		m := monitorOf("abc", c.heard...)
+		silent.Err = c.cause
+		m.reported(1, collective.PutAbort(silent, 1))
+		require.ErrorIs(t, m.broken(), c.cause)
+		require.ErrorContains(t, m.broken(), c.text)
+		var broken *collective.RankError
+		require.True(t, errors.As(m.broken(), &broken))
+		require.Equal(t, 2, broken.Rank)
+	}
+}

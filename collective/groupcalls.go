@@ -162,7 +162,8 @@ func (g *Group) Recv(ctx context.Context, v Vector, from int) error {
 
 // SendRecv sends src to one rank and, at the same time, fills dst from another
 // or the same rank. All ranks of a ring can call it together. Send followed by
-// Recv would deadlock there. dst and src do not overlap.
+// Recv would deadlock there. dst and src do not overlap. A rank sends to itself only
+// as the ring of a group of one.
 func (g *Group) SendRecv(ctx context.Context, dst Vector, from int, src Vector, to int) error {
 	if dst.overlaps(&src) {
 		return overlapping("SendRecv", &dst, &src)

@@ -267,11 +267,15 @@ func (h *localHub) abort(cause *RankError, by int) {
 }
 
 // error returns the cause as rank sees it: directly if the rank reported it,
-// and otherwise as a ReportedError.
+// and otherwise as a ReportedError. A rank that has closed its end learns that,
+// even if another noticed it first.
 func (h *localHub) error(rank int) error {
 	<-h.broken
-	if rank == h.by {
+	switch {
+	case rank == h.by:
 		return h.cause
+	case rank == h.cause.Rank && h.cause.Err == ErrLeft && h.ranks[rank].gone():
+		return ErrClosed
 	}
 	reported := *h.cause
 	reported.Err = &ReportedError{By: h.by, Err: h.cause.Err}

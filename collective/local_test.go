@@ -210,3 +210,14 @@ func TestPiecesOfAllToAllVDiffer(t *testing.T) {
 		}
 	})
 }
+
+// A rank that has closed its end learns that, even if another has noticed it before and broken
+// the job.
+func TestLocalClosedFirst(t *testing.T) {
+	_, ends := collective.Local(2)
+	require.NoError(t, ends[0].Close())
+	h := &collective.Header{Seq: 1, Call: collective.Call{Kind: collective.KindBarrier}}
+	require.ErrorIs(t, ends[1].Recv(t.Context(), 0, h, nil), collective.ErrLeft)
+	require.Equal(t, collective.ErrClosed, ends[0].Recv(t.Context(), 1, h, nil))
+	require.NoError(t, ends[1].Close())
+}

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gorgonia.org/tensor"
@@ -29,6 +30,9 @@ type inference struct {
 }
 
 func (f inference) predict(ctx context.Context, x *tensor.Dense) (*tensor.Dense, error) {
+	if x == nil {
+		return nil, errors.New("nn: cannot predict: the tensor is nil")
+	}
 	shape := []int(x.Shape())
 	if len(shape) == 0 || !sameShape(shape[1:], f.in) {
 		return nil, fmt.Errorf("nn: cannot predict from shape %v; the model takes rows of shape %v", shape, f.in)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -101,11 +102,35 @@ func parseRecord(line []byte) (r record, err error) {
 	return r, err
 }
 
+// withoutGo replaces an error that names Go's types.
+func withoutGo(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	belongs := "an object"
+	switch wrong.Type.Kind() {
+	case reflect.Int:
+		belongs = "an integer"
+	case reflect.String:
+		belongs = "a text"
+	case reflect.Bool:
+		belongs = "true or false"
+	case reflect.Slice:
+		belongs = "a list"
+	}
+	where := ""
+	if wrong.Field != "" {
+		where = fmt.Sprintf("%q has ", wrong.Field)
+	}
+	return fmt.Errorf("%s%s where %s belongs", where, wrong.Value, belongs)
+}
+
 // document returns the document of a line, or nil if it is to be left out.
 func (l *lines) document(line []byte, o Options) (*Doc, error) {
 	r, err := parseRecord(line)
 	if err != nil {
-		return nil, l.errorf("not a document as JSON: %w", err)
+		return nil, l.errorf("not a document as JSON: %w", withoutGo(err))
 	}
 	if r.Answer != "" && r.Answer != "accept" {
 		return nil, nil

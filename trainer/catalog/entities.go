@@ -12,6 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
 // entityTask is the Task of finding named entities in documents. A row is a document.
@@ -211,6 +212,14 @@ func (p *entityProblem) Open(ctx context.Context) (Rows, error) {
 	train, test, sum, err := p.dataset.Open(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, part := range []struct {
+		use  string
+		docs []*text.Doc
+	}{{"to train on", train}, {"to evaluate on", test}} { // batches have at least one document
+		if err := roomForWords(part.docs, 1, float64(machine.Memory())); err != nil {
+			return nil, fmt.Errorf("%s: of the documents %s, %w", p.dataset.Info().Name, part.use, err)
+		}
 	}
 	r := &entityRows{entityModel: p.entityModel, sum: sum}
 	if r.train, err = p.documents(train); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -217,7 +218,11 @@ func (s *storedImages) Open(ctx context.Context, d Dataset) (Examples, error) {
 		return nil, err
 	}
 	if set.Test.Labels != nil && set.Test.Classes > s.classes {
-		return nil, misfitf("has %d classes, but the labels of %s have %d; use --data with the data it was trained on", s.classes, d.Info().Name, set.Test.Classes)
+		row := slices.IndexFunc(set.Test.Labels, func(class uint8) bool { return int(class) >= s.classes })
+		if row < 0 { // no row has one of the classes that the model does not have
+			return nil, misfitf("has %d classes, but %s has %d; use --data with the data it was trained on", s.classes, d.Info().Name, set.Test.Classes)
+		}
+		return nil, misfitf("has classes 0 to %d, but row %d of %s has the label %d; use --data with the data it was trained on", s.classes-1, row, d.Info().Name, set.Test.Labels[row])
 	}
 	return &imageExamples{classifier: s.classifier, images: set.Test, source: each(set.Test)}, nil
 }

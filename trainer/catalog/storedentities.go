@@ -34,8 +34,8 @@ func (s *storedEntities) Open(ctx context.Context, d Dataset) (Examples, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := roomForWords(docs, float64(machine.Memory())); err != nil {
-		return nil, err
+	if err := roomForWords(docs, entityExamplesBatch, float64(machine.Memory())); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Info().Name, err)
 	}
 	prepared, err := s.documents(docs)
 	return &entityExamples{entityModel: s.entityModel, docs: prepared}, err
@@ -45,18 +45,21 @@ func (s *storedEntities) Open(ctx context.Context, d Dataset) (Examples, error) 
 // 24 KB with that of examples/ner.cfg.
 const wordBytes = 24 << 10
 
-// roomForWords returns an error if documents that are read at a time are too long for the
-// memory.
-func roomForWords(docs []*text.Doc, room float64) error {
+// roomForWords returns an error if documents, of which some are read at a time, are too long
+// for the memory.
+func roomForWords(docs []*text.Doc, atATime int, room float64) error {
 	row := 0
-	for some := range slices.Chunk(docs, entityExamplesBatch) {
+	for some := range slices.Chunk(docs, atATime) {
 		words := 0
 		for _, d := range some {
 			words += len(d.Words)
 		}
 		if need := float64(words) * wordBytes; need > room {
-			return fmt.Errorf("documents %d to %d have %d words together, for which the model takes about %.3g GB, more than the %.3g GB of memory of this machine: split long documents",
-				row, row+len(some)-1, words, need/1e9, room/1e9)
+			which := fmt.Sprintf("document %d has %d words", row, words)
+			if len(some) > 1 {
+				which = fmt.Sprintf("documents %d to %d have %d words together", row, row+len(some)-1, words)
+			}
+			return fmt.Errorf("%s, for which the model takes about %.3g GB, more than the %.3g GB of memory of this machine: split long documents", which, need/1e9, room/1e9)
 		}
 		row += len(some)
 	}

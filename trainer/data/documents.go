@@ -98,14 +98,11 @@ func (c *DocumentsInfo) Documents(ctx context.Context) ([]*text.Doc, error) {
 
 // read calls f with each document, and returns the SHA-256 of the file.
 func (c *DocumentsInfo) read(ctx context.Context, w *warnings, f func(d *text.Doc)) (sum string, err error) {
-	file, err := os.Open(c.Path)
+	file, err := openAgain(c.Path, "corpus")
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	if info, err := file.Stat(); err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a file: every worker reads the corpus, so it cannot be a directory or a pipe", c.Path)
-	}
 	hash := sha256.New()
 	raw := io.TeeReader(file, hash)
 	in, err := Decompress(raw)

@@ -40,8 +40,11 @@ func newGunzip(from *bufio.Reader) (*gunzip, error) {
 func (g *gunzip) Read(p []byte) (int, error) {
 	for g.err == nil {
 		n, err := g.member.Read(p)
-		if err == io.EOF {
+		switch {
+		case err == io.EOF:
 			err = g.next()
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			err = fmt.Errorf("%w: the gzip data ends early", errTruncated)
 		}
 		if g.err = err; n > 0 {
 			return n, nil

@@ -101,7 +101,7 @@ func TestIDXErrors(t *testing.T) {
 		"zipped, truncated":    {gzipped(t, raw[:15]), "expected 4 bytes of data, found 3 (dimensions [2 2])"},
 		"zipped, too long":     {gzipped(t, append(bytes.Clone(raw), 5)), "more"},
 		"zipped, large":        {gzipped(t, rawIDX(8, []uint32{1 << 30}, 1)), "truncated: the header promises 1073741824 bytes of data (dimensions [1073741824]), which 33 bytes of gzip cannot hold"},
-		"truncated zip file":   {zipped[:len(zipped)-6], "truncated"},
+		"truncated zip file":   {zipped[:len(zipped)-6], "truncated: the gzip data ends early"},
 		"truncated zip header": {zipped[:5], "truncated: in the gzip header"},
 		"truncated member":     {append(gzipped(t, raw[:5]), gzipped(t, raw[5:])[:12]...), "truncated"},
 		"member's header":      {append(gzipped(t, raw[:5]), 0x1f, 0x8b, 8), "truncated: in the header of a later gzip member"},

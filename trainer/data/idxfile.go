@@ -163,6 +163,8 @@ func (s *idxSource) checkLength(dims []int, want int64) error {
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(s.r, want+1))
 	switch {
+	case err != nil && n >= want:
+		return err
 	case err != nil:
 		return fmt.Errorf("%w: expected %d bytes of data, found %d (dimensions %v)", short(err), want, n, dims)
 	case n != want:

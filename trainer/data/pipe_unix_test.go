@@ -16,4 +16,10 @@ func TestPipeIsAnError(t *testing.T) {
 	require.NoError(t, unix.Mkfifo(path, 0o600))
 	_, err := ReadIDX(path)
 	require.ErrorContains(t, err, path+": expected an IDX file, but this is a special file")
+	_, err = ScanText(path)
+	require.ErrorContains(t, err, path+" is not a file: every worker reads the text")
+	path += ".jsonl"
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	_, err = ScanDocuments(path)
+	require.ErrorContains(t, err, path+" is not a file: every worker reads the corpus")
 }

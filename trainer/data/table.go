@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -27,6 +28,28 @@ const (
 	mostColumns = 1 << 16
 	mostRows    = 1 << 30
 )
+
+// mostLine is the maximum length of a line, with the lines of its quoted cells, in bytes.
+const mostLine = 16 << 20
+
+// errLongLine is returned by a lineLimit.
+var errLongLine = fmt.Errorf("longer than %d MiB", mostLine>>20)
+
+// A lineLimit reads no more than left bytes.
+type lineLimit struct {
+	from io.Reader
+	left int
+}
+
+// Read implements io.Reader.
+func (l *lineLimit) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errLongLine
+	}
+	n, err := l.from.Read(p)
+	l.left -= n
+	return n, err
+}
 
 // cellBytes is what a cell takes in memory besides its text.
 const cellBytes = 16
@@ -73,19 +96,22 @@ func ParseTable(r io.Reader, name string, room float64) (*Table, error) {
 
 // A TableReader reads a table in parts.
 type TableReader struct {
+	limit  *lineLimit // of lines
 	lines  *csv.Reader
+	line   int   // the last one that was read
 	table  Table // rows that have been read and not been returned
 	failed error // of the last line; the rows before it are returned first
 }
 
 // NewTableReader reads the header of a table, as ReadTable does.
 func NewTableReader(r io.Reader, name string) (*TableReader, error) {
-	in := bufio.NewReaderSize(r, 1<<16)
+	limit := &lineLimit{from: r, left: mostLine}
+	in := bufio.NewReaderSize(limit, 1<<16)
 	if mark, _ := in.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = in.Discard(3) // cannot fail: they have been peeked at
 	}
 	start, _ := in.Peek(in.Size())
-	t := &TableReader{lines: csv.NewReader(in), table: Table{Path: name}}
+	t := &TableReader{limit: limit, lines: csv.NewReader(in), table: Table{Path: name}}
 	t.lines.Comma, t.lines.FieldsPerRecord, t.lines.ReuseRecord = separator(start), -1, true
 	err := t.next()
 	if errors.Is(err, io.EOF) {
@@ -113,14 +139,18 @@ func (t *TableReader) Read(n int) (*Table, error) {
 
 // next reads a line into the table.
 func (t *TableReader) next() error {
+	t.limit.left = mostLine
 	cells, err := t.lines.Read()
 	switch {
 	case errors.Is(err, io.EOF):
 		return io.EOF
+	case errors.Is(err, errLongLine):
+		return fmt.Errorf("%s:%d: the line is %w; a quote that is not closed joins lines", t.table.Path, t.line+1, err)
 	case err != nil:
 		return t.table.broken(err)
 	}
 	line, _ := t.lines.FieldPos(0)
+	t.line = line
 	if err := t.table.add(line, cells); err != nil {
 		return err
 	}
@@ -208,6 +238,9 @@ func (t *Table) name(line int, cells []string) error {
 		if name == "" {
 			return fmt.Errorf("%s:%d: column %d has no name; name it, or remove it from the file", t.Path, line, i+1)
 		}
+		if strings.ContainsFunc(name, unseen) {
+			return fmt.Errorf("%s:%d: the name of column %d, %q, has a character that cannot be seen; remove it, unless this is no CSV file", t.Path, line, i+1, name)
+		}
 		if first, taken := at[name]; taken {
 			return fmt.Errorf("%s:%d: columns %d and %d are both called %q; rename one of them", t.Path, line, first, i+1, name)
 		}
@@ -215,6 +248,12 @@ func (t *Table) name(line int, cells []string) error {
 		t.Columns = append(t.Columns, name)
 	}
 	return nil
+}
+
+// unseen reports whether a character is a control character or a byte order mark. Names of
+// columns may have several lines.
+func unseen(c rune) bool {
+	return unicode.IsControl(c) && !strings.ContainsRune("\n\r\t", c) || c == byteOrderMark
 }
 
 // Rows returns the number of rows.

@@ -55,17 +55,20 @@ func TestBrokenTables(t *testing.T) {
 		"":                    "t.csv is empty: its first line must name the columns",
 		"a,b\n1\n":            `t.csv:2: the line has 1 columns, but the header has 2; it ends before column "b"`,
 		"a,b\n1,2\n\n1,2,3\n": `t.csv:4: the line has 3 columns, but the header has 2; it continues after column "b"`,
-		"a,,b\n":              "t.csv:1: column 2 has no name; name it, or remove it from the file",
-		"a,b, a\n":            `t.csv:1: columns 1 and 3 are both called "a"; rename one of them`,
-		"a,b\n1,\xff\n":       "t.csv:2: column 2 is not valid UTF-8; convert the file",
-		"a,b\n1,x\"y\n":       "t.csv:2: byte 4: bare \" in non-quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
-		"a,b\n1, \"x\"\n":     "t.csv:2: byte 4: bare \" in non-quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
-		"a,b\n\"1\" ,x\n":     "t.csv:2: byte 3: extraneous or missing \" in quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
-		"a,b\n\"1,x\n2,y\n":   "t.csv:2: a quoted cell that begins in this line does not end properly by line 3, byte 5; write a quote inside it twice, and close it",
-		"a,b\n1,\"x\n":        "t.csv:2: byte 6: extraneous or missing \" in quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
+		"a,b\n1," + strings.Repeat("2", mostLine+1<<17) + "\n": "t.csv:2: the line is longer than 16 MiB; a quote that is not closed joins lines",
+		"\ufeff\ufeffa,b\n": `t.csv:1: the name of column 1, "\ufeffa", has a character that cannot be seen; remove it, unless this is no CSV file`,
+		"a,b\x00\n":         `t.csv:1: the name of column 2, "b\x00", has a character that cannot be seen; remove it, unless this is no CSV file`,
+		"a,,b\n":            "t.csv:1: column 2 has no name; name it, or remove it from the file",
+		"a,b, a\n":          `t.csv:1: columns 1 and 3 are both called "a"; rename one of them`,
+		"a,b\n1,\xff\n":     "t.csv:2: column 2 is not valid UTF-8; convert the file",
+		"a,b\n1,x\"y\n":     "t.csv:2: byte 4: bare \" in non-quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
+		"a,b\n1, \"x\"\n":   "t.csv:2: byte 4: bare \" in non-quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
+		"a,b\n\"1\" ,x\n":   "t.csv:2: byte 3: extraneous or missing \" in quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
+		"a,b\n\"1,x\n2,y\n": "t.csv:2: a quoted cell that begins in this line does not end properly by line 3, byte 5; write a quote inside it twice, and close it",
+		"a,b\n1,\"x\n":      "t.csv:2: byte 6: extraneous or missing \" in quoted-field; put no spaces around a quoted cell, write a quote inside it twice, and quote a cell that has one",
 	} {
 		_, err := ParseTable(strings.NewReader(text), "t.csv", 1e9)
-		require.EqualError(t, err, want, "%q", text)
+		require.EqualError(t, err, want, "%q", text[:min(len(text), 100)])
 	}
 	_, err := ParseTable(strings.NewReader(strings.Repeat("a,", mostColumns)+"b\n"), "t.csv", 1e9)
 	require.ErrorContains(t, err, "t.csv:1: the header has 65537 columns, more than 65536")

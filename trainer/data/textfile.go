@@ -60,19 +60,24 @@ func (t *TextInfo) IDs(ctx context.Context, v *Vocabulary) ([]int32, error) {
 
 // readText calls f with each character of a file, and returns the SHA-256 of the file.
 func readText(ctx context.Context, path string, f func(c rune)) (sum string, err error) {
-	file, err := os.Open(path)
+	file, err := openAgain(path, "text")
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a file: every worker reads the text, so it cannot be a directory or a pipe", path)
-	}
 	hash := sha256.New()
 	if err := eachChar(ctx, io.TeeReader(file, hash), f); err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// openAgain opens a file that every worker reads. Opening a pipe would wait for a writer.
+func openAgain(path, what string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file: every worker reads the %s, so it cannot be a directory or a pipe", path, what)
+	}
+	return os.Open(path)
 }
 
 // ReadChars returns the characters of a text in UTF-8. Its errors do not name the text.

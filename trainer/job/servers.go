@@ -37,7 +37,7 @@ func (f *Spec) ServerProcesses() int {
 
 // processes describes the processes of a job and their groups. It must be the same on all
 // machines before anything else is compared, because the first calls depend on it.
-func (f *Spec) processes() string {
+func processes(f *Spec) string {
 	text := cmp.Or(f.Strategy, allReduce)
 	if f.serves() {
 		text += " --servers " + cmp.Or(f.Gradients.Servers, "1")

@@ -182,7 +182,7 @@ func TestLoadFewerClasses(t *testing.T) {
 	require.NoError(t, data.WriteMNIST(more, set.Train, set.Test))
 	l := newLoader(t)
 	_, err = l.Load(t.Context(), f.Saving.Dir, "mnist:"+more, true)
-	require.ErrorContains(t, err, "has 10 classes, but the labels of mnist:"+more+" have 12")
+	require.ErrorContains(t, err, "has classes 0 to 9, but row 3 of mnist:"+more+" has the label 11; use --data")
 	got, err := l.Load(t.Context(), f.Saving.Dir, "mnist:"+more, false)
 	require.NoError(t, err)
 	_, err = got.Predictor()

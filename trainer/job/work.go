@@ -34,7 +34,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	if o := taps.observer(); o != nil {
 		w.Place.Group.Observer = o
 	}
-	w.RequireSame("--strategy", s.Spec.processes())
+	w.RequireSame("--strategy", processes(&s.Spec))
 	node, err := w.Join(level)
 	if err != nil {
 		return err

@@ -3,7 +3,8 @@
 //
 // A product kernel is named for its instruction set, its rows and its registers per row,
 // such as avx2Rows6x2. It keeps a tile of C in registers for the whole inner dimension. Dots
-// kernels do that for a few rows, and for columns of a transposed B.
+// kernels do that for a few rows and a transposed B, and narrow kernels for a few columns of
+// it: a register of theirs has neighbouring rows of C.
 package main
 
 import (

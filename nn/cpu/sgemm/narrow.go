@@ -16,15 +16,13 @@ func (x *blocked) narrow(add bool) bool {
 		return false
 	}
 	registers, parts := (x.N+lanes-1)/lanes, (x.N+most-1)/most
+	thin := x.N+transposing*parts <= registers*lanes
+	few := x.M%lanes == 0 && x.M <= x.kernels.narrowRows
 	far := farRows
-	switch thin, few := x.N+transposing*parts <= registers*lanes, x.M%lanes == 0 && x.M <= x.kernels.narrowRows; {
-	case thin:
-	case few:
-		far = farRows / 2
-	default:
-		return false
+	if !thin {
+		far /= 2
 	}
-	if x.a.Stride%far == 0 { // rows of A displace each other, as those of B do for displaced
+	if !thin && !few || x.a.Stride%far == 0 { // then rows of A displace each other, see displaced
 		return false
 	}
 	d := &x.dots

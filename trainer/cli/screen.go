@@ -80,6 +80,8 @@ func (s *screen) Emit(e event.Event) {
 		s.line(s.err, fmt.Sprintf("checkpoint of step %d: %s%s", e.Step, e.Path, instead(e.InsteadOf)))
 	case *event.SaveRetry:
 		s.line(s.err, e.String())
+	case *event.SaveWait:
+		s.line(s.err, e.String())
 	case *event.CheckpointFailed:
 		if e.Last {
 			return // the job fails, and says why

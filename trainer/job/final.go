@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
@@ -136,4 +138,28 @@ func mayPass(err error) bool {
 // isFull reports whether an error says that a disk or a quota is full.
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// longWait is how long a rank waits for others to save before it says so.
+const longWait = 3 * time.Second
+
+// tellWait lets the first rank of a machine say that it waits for others to save, if that takes
+// long. The caller calls end when the wait is over.
+func tellWait(r *rank) (end func()) {
+	if !r.leader || r.group.Size() == 1 {
+		return func() {}
+	}
+	over, teller := make(chan struct{}), sync.WaitGroup{}
+	teller.Go(func() {
+		select {
+		case <-over:
+		case <-time.After(longWait):
+			e := &event.SaveWait{}
+			if w := r.group.Flight().Waiting; w != nil && w.Cause == collective.LateToCall {
+				e.Name = fmt.Sprintf("rank %d (%s)", w.Rank, r.group.View().Name(w.Rank))
+			}
+			r.events.Emit(e)
+		}
+	})
+	return func() { close(over); teller.Wait() }
 }

@@ -163,7 +163,10 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	r.idle = result.Steps == c.From.Step
 	r.writeWeights(ctx, tensors, result.Steps)
 	r.writeBest(ctx, result.Best, r.task.Params(), result.Steps)
-	if err := agree(ctx, r, r.final.err()); err != nil {
+	told := tellWait(r)
+	err = agree(ctx, r, r.final.err())
+	told()
+	if err != nil {
 		return nil, err
 	}
 	if stopped {

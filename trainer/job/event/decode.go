@@ -66,6 +66,7 @@ var kinds = sync.OnceValue(func() Table {
 		func() Event { return new(Weights) },
 		func() Event { return new(CheckpointFailed) },
 		func() Event { return new(SaveRetry) },
+		func() Event { return new(SaveWait) },
 		func() Event { return new(Resumed) },
 		func() Event { return new(Checkpoint) },
 		func() Event { return new(Switched) },

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -112,6 +113,17 @@ func (e *SaveRetry) String() string {
 		hint = "free some space"
 	}
 	return fmt.Sprintf("%s; retrying until %s: %s, or interrupt twice to give up", e.Error, e.Until.Format(time.TimeOnly), hint)
+}
+
+// SaveWait is written by the first rank of a machine that has saved, if it waits for others.
+type SaveWait struct {
+	// Name is the rank that has not saved yet; "" if only others know it.
+	Name string `json:"name,omitempty"`
+}
+
+// String returns one line for the user.
+func (e *SaveWait) String() string {
+	return "waiting for " + cmp.Or(e.Name, "another machine") + " to save; if it cannot, it retries for up to a minute"
 }
 
 // Resumed is written before the first step of a resumed run.

@@ -15,7 +15,7 @@ import (
 // Every kind of event reaches the launcher, and no other line decodes as one.
 func TestDecodeReadsWhatEncodeWrites(t *testing.T) {
 	all := kinds()
-	require.Len(t, all, 19)
+	require.Len(t, all, 20)
 	for kind, make := range all {
 		line := Encode(make())
 		require.True(t, strings.HasPrefix(string(line), `{"event":"`+kind+`"`), "%s", line)

@@ -34,6 +34,9 @@ func (*CheckpointFailed) Kind() string { return "checkpoint_failed" }
 func (*SaveRetry) Kind() string { return "save_retry" }
 
 // Kind is part of Event.
+func (*SaveWait) Kind() string { return "save_wait" }
+
+// Kind is part of Event.
 func (*Resumed) Kind() string { return "resumed" }
 
 // Kind is part of Event.

@@ -102,6 +102,8 @@ func TestLinesForTheUser(t *testing.T) {
 	require.Equal(t, "no space left; retrying until 13:04:05: repair what is wrong, or interrupt twice to give up", retry.String())
 	retry.Full = true
 	require.Equal(t, "no space left; retrying until 13:04:05: free some space, or interrupt twice to give up", retry.String())
+	require.Equal(t, "waiting for another machine to save; if it cannot, it retries for up to a minute", new(SaveWait).String())
+	require.Equal(t, "waiting for rank 2 (b/0) to save; if it cannot, it retries for up to a minute", (&SaveWait{Name: "rank 2 (b/0)"}).String())
 	require.Equal(t, "allreduce algorithms: as ringtrain tune measured for 7 sizes, from /c/t.json", (&Tuned{Path: "/c/t.json", Sizes: 7}).String())
 }
 

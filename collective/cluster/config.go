@@ -89,8 +89,8 @@ type Config struct {
 	// membership.ErrDiffer.
 	Streams int
 
-	// Same lists up to 5 settings of the program, with short names and values, that must be
-	// equal in all members. If members differ, Group returns membership.ErrDiffer.
+	// Same lists up to 5 settings of the program, with short names and values. If two members
+	// have different values for one name, Group returns membership.ErrDiffer.
 	Same []membership.Setting
 
 	// Key secures gossip and all messages between workers. Without a key, Bind must be

@@ -25,6 +25,9 @@ import (
 // when it was agreed.
 const connectTime = 30 * time.Second
 
+// reportMargin is the time for reports of a failure to arrive.
+const reportMargin = 5 * time.Second
+
 // A Node is this process as a member of a job. Only one of Group and Regroup may run
 // at a time.
 type Node struct {
@@ -152,9 +155,9 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	if err != nil {
 		return nil, blocked(view, err)
 	}
-	// Others may still be connecting. If they fail, they say which connection is missing when
-	// their time is up, which must not be after this rank has given up waiting for them.
-	ctx, cancel = context.WithTimeout(ctx, 2*n.config.ConnectTime)
+	// Others may still be connecting, and may have begun ConnectTime later. If they fail, they
+	// say which connection is missing when their time is up, before this rank gives up.
+	ctx, cancel = context.WithTimeout(ctx, 2*n.config.ConnectTime+reportMargin)
 	defer cancel()
 	n.calibrated(calibration.Report{})
 	transport, name, err := n.pick(ctx, transports(), view, links)

@@ -34,7 +34,7 @@ func (r *run) stage(k int, n uint64) {
 		r.stagePiece(lo, hi, n, r.far())
 		return
 	}
-	r.t.staging.do(hi-lo, func(past bool) { r.stagePiece(lo, hi, n, past) })
+	r.t.staging.do(hi-lo, func(stream bool) { r.stagePiece(lo, hi, n, stream) })
 }
 
 // far reports whether the other ranks seem far in this call.

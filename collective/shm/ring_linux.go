@@ -58,8 +58,8 @@ func (l *outRing) put(to, from []byte) int {
 	if n == 0 || n < l.streamLeast {
 		return copy(to, from)
 	}
-	l.staging.do(n, func(past bool) {
-		if past {
+	l.staging.do(n, func(stream bool) {
+		if stream {
 			moveStream(&to[0], &from[0], n)
 		} else {
 			copy(to, from)

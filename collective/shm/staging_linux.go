@@ -29,15 +29,15 @@ const (
 )
 
 // do calls copy, which copies some bytes, with non-temporal stores or not. It times some of the copies.
-func (s *staging) do(bytes int, copy func(past bool)) {
+func (s *staging) do(bytes int, copy func(stream bool)) {
 	if !s.due(bytes) {
 		copy(s.far)
 		return
 	}
-	past := s.past()
+	stream := s.stream()
 	began := time.Now()
-	copy(past)
-	s.measured(past, bytes, time.Since(began))
+	copy(stream)
+	s.measured(stream, bytes, time.Since(began))
 }
 
 // due reports whether the next copy, of some bytes, is to be timed.
@@ -49,8 +49,8 @@ func (s *staging) due(bytes int) bool {
 	return true
 }
 
-// past reports whether the next copy, which is to be timed, is non-temporal.
-func (s *staging) past() bool {
+// stream reports whether the next copy, which is to be timed, is non-temporal.
+func (s *staging) stream() bool {
 	s.timed++
 	if s.timed <= 2*stagingKept {
 		return s.timed%2 == 0
@@ -59,9 +59,9 @@ func (s *staging) past() bool {
 }
 
 // measured decides whether the other ranks are far, now that a copy has taken so long.
-func (s *staging) measured(past bool, bytes int, took time.Duration) {
+func (s *staging) measured(stream bool, bytes int, took time.Duration) {
 	kind := 0
-	if past {
+	if stream {
 		kind = 1
 	}
 	kept := &s.perByte[kind]

@@ -13,7 +13,7 @@ import (
 // returns how many were non-temporal.
 func (s *staging) virtual(copies int, took func(i int, past bool) time.Duration) (past int) {
 	for i := range copies {
-		p := s.past()
+		p := s.stream()
 		if p {
 			past++
 		}

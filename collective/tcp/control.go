@@ -106,7 +106,7 @@ func (m *monitor) reported(rank int, payload []byte) {
 	}
 	var report *collective.ReportedError
 	if errors.Is(cause.Err, collective.ErrSilent) && m.hears(cause.Rank) && errors.As(cause.Err, &report) {
-		report.Err = fmt.Errorf("%w; rank %d hears it, so the connection between the two may be broken", report.Err, m.view.Self)
+		report.Err = fmt.Errorf("%w; rank %d still hears it, so only its connection to rank %d may be broken", report.Err, m.view.Self, report.By)
 	}
 	// The sender reports to every rank itself. Abort reports it again, because the sender
 	// may have died halfway.
@@ -130,9 +130,10 @@ func (m *monitor) controlEnded(rank int, err error) {
 	}
 }
 
-// hears reports whether a rank has sent something lately.
+// hears reports whether another rank has sent something lately.
 func (m *monitor) hears(rank int) bool {
-	return rank != m.view.Self && time.Since(m.started)-time.Duration(m.peers[rank].heard.Load()) < m.silence/2
+	at := time.Duration(m.peers[rank].heard.Load())
+	return at > 0 && time.Since(m.started)-at < m.silence/2
 }
 
 // isolated reports whether there are several other machines, and none has sent anything lately.
@@ -141,6 +142,7 @@ func (m *monitor) isolated() bool {
 	for r, o := range m.view.Members {
 		switch {
 		case o.Node == self.Node || o.Host == self.Host && o.Host != 0:
+		case m.peers[r].left.Load():
 		case m.hears(r):
 			return false
 		default:

@@ -39,6 +39,12 @@ func TestIsolated(t *testing.T) {
 	} {
 		require.Equal(t, c.want, monitorOf(c.nodes, c.heard...).isolated(), "%s, heard %v", c.nodes, c.heard)
 	}
+	m := monitorOf("abc")
+	m.peers[2].left.Store(true)
+	require.False(t, m.isolated(), "a machine that has left need not be heard")
+	m = monitorOf("abc")
+	m.started = time.Now()
+	require.True(t, m.isolated(), "no machine has been heard since the start")
 }
 
 // A rank that hears another which a third does not says so.
@@ -49,7 +55,7 @@ func TestReportOfSilence(t *testing.T) {
 		cause error
 		text  string
 	}{
-		{[]int{1, 2}, collective.ErrSilent, "its network is down; rank 0 hears it, so the connection between the two may be broken (reported by rank 1)"},
+		{[]int{1, 2}, collective.ErrSilent, "its network is down; rank 0 still hears it, so only its connection to rank 1 may be broken (reported by rank 1)"},
 		{[]int{1}, collective.ErrSilent, "its network is down (reported by rank 1)"},
 		{[]int{1, 2}, collective.ErrLost, "its machine is unreachable (reported by rank 1)"},
 	} {

@@ -15,7 +15,7 @@ import (
 
 const pixels, classes = 784, 10
 
-// A run is a network with its batch size and number of steps.
+// A training is a network with its batch size and number of steps.
 type training struct {
 	layer        func() nn.Layer
 	batch, steps int

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"reflect"
+	"strconv"
 	"slices"
 	"strings"
 )
@@ -108,22 +109,20 @@ func withoutGo(err error) error {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	belongs := "an object"
+	must := "an object"
 	switch wrong.Type.Kind() {
 	case reflect.Int:
-		belongs = "an integer"
+		must = "an integer"
 	case reflect.String:
-		belongs = "a text"
-	case reflect.Bool:
-		belongs = "true or false"
+		must = "a string"
 	case reflect.Slice:
-		belongs = "a list"
+		must = "a list"
 	}
-	where := ""
+	what := "the line"
 	if wrong.Field != "" {
-		where = fmt.Sprintf("%q has ", wrong.Field)
+		what = strconv.Quote(wrong.Field)
 	}
-	return fmt.Errorf("%s%s where %s belongs", where, wrong.Value, belongs)
+	return fmt.Errorf("%s must be %s, not %s", what, must, wrong.Value)
 }
 
 // document returns the document of a line, or nil if it is to be left out.

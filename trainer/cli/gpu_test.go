@@ -130,7 +130,7 @@ func TestGPUResume(t *testing.T) {
 	}
 }
 
-// endless is a run that runs until something ends it.
+// endless is a run without an end: something must stop it.
 func endless(t *testing.T, more ...string) *running {
 	return follow(t, onGPUs(t, fewSteps(t, append([]string{"--workers", "2", "--device", "cuda", "--share-gpu", "--steps", "1000000"}, more...)...)))
 }

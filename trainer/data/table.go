@@ -98,7 +98,7 @@ func ParseTable(r io.Reader, name string, room float64) (*Table, error) {
 type TableReader struct {
 	limit  *lineLimit // of lines
 	lines  *csv.Reader
-	line   int   // the last one that was read
+	line   int   // the end of the last one that was read, in the file
 	table  Table // rows that have been read and not been returned
 	failed error // of the last line; the rows before it are returned first
 }
@@ -150,7 +150,8 @@ func (t *TableReader) next() error {
 		return t.table.broken(err)
 	}
 	line, _ := t.lines.FieldPos(0)
-	t.line = line
+	end, _ := t.lines.FieldPos(len(cells) - 1)
+	t.line = end + strings.Count(cells[len(cells)-1], "\n")
 	if err := t.table.add(line, cells); err != nil {
 		return err
 	}
@@ -238,8 +239,8 @@ func (t *Table) name(line int, cells []string) error {
 		if name == "" {
 			return fmt.Errorf("%s:%d: column %d has no name; name it, or remove it from the file", t.Path, line, i+1)
 		}
-		if strings.ContainsFunc(name, unseen) {
-			return fmt.Errorf("%s:%d: the name of column %d, %q, has a character that cannot be seen; remove it, unless this is no CSV file", t.Path, line, i+1, name)
+		if strings.ContainsFunc(name, invisible) {
+			return fmt.Errorf("%s:%d: the name of column %d, %q, has an invisible character; remove it, or check that this is a CSV file", t.Path, line, i+1, name)
 		}
 		if first, taken := at[name]; taken {
 			return fmt.Errorf("%s:%d: columns %d and %d are both called %q; rename one of them", t.Path, line, first, i+1, name)
@@ -250,9 +251,9 @@ func (t *Table) name(line int, cells []string) error {
 	return nil
 }
 
-// unseen reports whether a character is a control character or a byte order mark. Names of
+// invisible reports whether a character is a control character or a byte order mark. Names of
 // columns may have several lines.
-func unseen(c rune) bool {
+func invisible(c rune) bool {
 	return unicode.IsControl(c) && !strings.ContainsRune("\n\r\t", c) || c == byteOrderMark
 }
 

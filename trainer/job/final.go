@@ -135,18 +135,13 @@ func mayPass(err error) bool {
 	return errors.As(err, &system)
 }
 
-// isFull reports whether an error says that a disk or a quota is full.
-func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
 // longWait is how long a rank waits for others to save before it says so.
 const longWait = 3 * time.Second
 
 // tellWait lets the first rank of a machine say that it waits for others to save, if that takes
 // long. The caller calls end when the wait is over.
 func tellWait(r *rank) (end func()) {
-	if !r.leader || r.group.Size() == 1 {
+	if !r.leader || r.group.Size() == 1 || r.final == nil || r.final.err() != nil {
 		return func() {}
 	}
 	over, teller := make(chan struct{}), sync.WaitGroup{}

@@ -152,3 +152,19 @@ func TestServersRefused(t *testing.T) {
 	f.Place.Process.Launched = &cluster.Launched{By: "Slurm"}
 	require.ErrorContains(t, f.Check(), "Slurm has started all processes: use --servers colocated")
 }
+
+// Jobs whose first calls differ have different descriptions of their processes.
+func TestProcesses(t *testing.T) {
+	for want, change := range map[string]func(f *Spec){
+		"allreduce":                          func(*Spec) {},
+		"diloco":                             func(f *Spec) { f.Strategy = diLoCo },
+		"ps-sync --servers 1":                func(f *Spec) { f.Strategy = psSync },
+		"ps-async --servers 2":               func(f *Spec) { f.Strategy, f.Gradients.Servers = psAsync, "2" },
+		"ps-sync --servers colocated":        func(f *Spec) { f.Strategy, f.Gradients.Servers = psSync, Colocated },
+		"ps-sync --servers 1 --max-restarts": func(f *Spec) { f.Strategy, f.Gradients.Restarts, f.Place.Transport = psSync, 3, "" },
+	} {
+		f := tinySpec(t)
+		change(&f)
+		require.Equal(t, want, processes(&f))
+	}
+}

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// A run describes a call of trainer.Train on every rank. The last step of an epoch
+// A training describes a call of trainer.Train on every rank. The last step of an epoch
 // has a single row, so all ranks but one have none.
 type training struct {
 	micro     int // micro-batches per rank
@@ -49,7 +49,7 @@ func (o *outcome) Stepped(e trainer.StepEvent) {
 // Evaluated implements trainer.Observer.
 func (o *outcome) Evaluated(trainer.EvalEvent) {}
 
-// train trains and returns the outcome on each rank.
+// train calls Train on every rank and returns the outcome on each rank.
 func (h *harness) train(size int, x training) ([]*outcome, error) {
 	out := make([]*outcome, size)
 	rows := (stepsOfPass-1)*size*x.micro*x.batch + 1

@@ -1,7 +1,7 @@
 package sgemm
 
 const (
-	// transposing A for a narrow kernel takes about as long as multiplying so many columns.
+	// transposing A for a narrow kernel takes about as long as multiplying three columns.
 	transposing = 3
 	// narrowInner is the smallest inner dimension for which narrow kernels are faster.
 	narrowInner = 16

@@ -185,7 +185,7 @@ func TestFewRowsHaveTheBitsOfTheReference(t *testing.T) {
 	})
 }
 
-// Numbers of columns and rows for which each narrow kernel is used, in one part and in more.
+// Numbers of columns and rows for which narrow kernels are used, in one part and in more.
 func TestFewColumnsHaveTheBitsOfTheReference(t *testing.T) {
 	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
 		r := rand.New(rand.NewPCG(17, 18))

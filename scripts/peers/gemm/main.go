@@ -54,7 +54,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if worst < *require {
-		fmt.Fprintf(stderr, "gemm: the minimum ratio to OpenBLAS is %.2f, but must be at least %.2f\n", worst, *require)
+		fmt.Fprintf(stderr, "gemm: the lowest ratio to OpenBLAS is %.2f, but must be at least %.2f\n", worst, *require)
 		return 1
 	}
 	return 0

@@ -26,7 +26,7 @@ const (
 	caseTime = "time"
 )
 
-// A run is what one program prints.
+// A training is what one program prints.
 type training struct {
 	kase, program string
 	round         int

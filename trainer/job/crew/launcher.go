@@ -324,8 +324,8 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) erro
 	}
 	kind, local, _ := strings.Cut(root, " ") // see name
 	err = fmt.Errorf("%w; it was %s/%s", err, l.Place.Node, local)
-	if used := l.servers.restarted(); kind == "server" && used > 0 {
-		err = fmt.Errorf("%w, and servers had been started again %s, as often as --max-restarts allows", err, countOf(used, "time"))
+	if kind == "server" && l.servers.exhausted() && o.Root.Signal != 0 {
+		err = fmt.Errorf("%w, and servers had been started again as often as --max-restarts %d allows", err, l.Restarts)
 	}
 	return &EndError{Err: err, Begun: true}
 }

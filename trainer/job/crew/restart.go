@@ -74,11 +74,12 @@ func (s *servers) spare(exit launch.Exit) bool {
 	return true
 }
 
-// restarted returns how often servers of this machine have been started again.
-func (s *servers) restarted() int {
+// exhausted reports whether servers of this machine have been started again as often as they
+// may.
+func (s *servers) exhausted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used
+	return s.most > 0 && s.used >= s.most
 }
 
 // ended records that a server has ended.

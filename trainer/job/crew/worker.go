@@ -145,7 +145,7 @@ func (w *Worker) config() cluster.Config {
 }
 
 // RequireSame names a setting that must have the same value in all processes of the job.
-// Otherwise Form fails in all of them. Join comes later.
+// Otherwise Form fails in all of them. Call it before Join.
 func (w *Worker) RequireSame(name, value string) {
 	w.Place.Same = append(w.Place.Same, membership.Setting{Name: name, Value: value})
 }

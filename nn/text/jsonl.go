@@ -9,8 +9,8 @@ import (
 	"io"
 	"iter"
 	"reflect"
-	"strconv"
 	"slices"
+	"strconv"
 	"strings"
 )
 

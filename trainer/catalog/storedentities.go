@@ -45,8 +45,8 @@ func (s *storedEntities) Open(ctx context.Context, d Dataset) (Examples, error) 
 // 24 KB with that of examples/ner.cfg.
 const wordBytes = 24 << 10
 
-// roomForWords returns an error if documents, of which some are read at a time, are too long
-// for the memory.
+// roomForWords returns an error if the memory is too small for documents, which the model reads
+// atATime at once.
 func roomForWords(docs []*text.Doc, atATime int, room float64) error {
 	row := 0
 	for some := range slices.Chunk(docs, atATime) {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/ringtrain/ringtrain/trainer/config"
@@ -68,25 +67,16 @@ func readTable(path string) (*data.Table, error) {
 	return t, err
 }
 
-// readAgain returns an error for a file that can be read only once: the launcher would
-// drain it, and workers would wait for it forever.
-func readAgain(path string) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return fmt.Errorf("%s is not a file: every worker reads the table, so it cannot be a pipe or a terminal", path)
-	}
-	return nil
-}
-
 // csvRows reads the whole file: a CSV file does not say elsewhere how many rows it has,
 // and which columns are numbers.
 func csvRows(path string, o Options) (Dataset, error) {
 	if path == "" {
 		return nil, fmt.Errorf("data %q names no file; write csv:FILE", "csv:")
 	}
-	if err := readAgain(path); err != nil {
+	if err := data.ReadableAgain(path, "table"); err != nil {
 		return nil, err
 	}
-	if err := readAgain(o.Test); err != nil {
+	if err := data.ReadableAgain(o.Test, "table"); err != nil {
 		return nil, optionErrorf(OptionTest, "%w", err)
 	}
 	t, err := readTable(path)

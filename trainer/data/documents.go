@@ -98,7 +98,10 @@ func (c *DocumentsInfo) Documents(ctx context.Context) ([]*text.Doc, error) {
 
 // read calls f with each document, and returns the SHA-256 of the file.
 func (c *DocumentsInfo) read(ctx context.Context, w *warnings, f func(d *text.Doc)) (sum string, err error) {
-	file, err := openAgain(c.Path, "corpus")
+	if err := ReadableAgain(c.Path, "corpus"); err != nil {
+		return "", err
+	}
+	file, err := os.Open(c.Path)
 	if err != nil {
 		return "", err
 	}

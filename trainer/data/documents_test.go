@@ -76,7 +76,7 @@ func TestDocumentMistakes(t *testing.T) {
 		"train.iob has no documents":                  corpus(t, "train.iob", "\n"),
 		"train.conll:1: the tag must be O":            corpus(t, "train.conll", "a X\n"),
 		"no such file":                                filepath.Join(t.TempDir(), "train.iob"),
-		"every worker reads the corpus, so it cannot": filepath.Join(t.TempDir(), "dir.iob"),
+		"is a directory: name a file in it": filepath.Join(t.TempDir(), "dir.iob"),
 	} {
 		if strings.HasSuffix(path, "dir.iob") {
 			require.NoError(t, os.Mkdir(path, 0o700))

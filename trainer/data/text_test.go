@@ -134,7 +134,7 @@ func TestScanTextMistakes(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := data.ScanText(t.TempDir())
-	require.ErrorContains(t, err, "is not a file")
+	require.ErrorContains(t, err, "is a directory: name a file in it")
 	_, err = data.ScanText(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	info, err := data.ScanText(written(t, many.String()))

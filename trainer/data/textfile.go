@@ -60,7 +60,10 @@ func (t *TextInfo) IDs(ctx context.Context, v *Vocabulary) ([]int32, error) {
 
 // readText calls f with each character of a file, and returns the SHA-256 of the file.
 func readText(ctx context.Context, path string, f func(c rune)) (sum string, err error) {
-	file, err := openAgain(path, "text")
+	if err := ReadableAgain(path, "text"); err != nil {
+		return "", err
+	}
+	file, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
@@ -72,12 +75,17 @@ func readText(ctx context.Context, path string, f func(c rune)) (sum string, err
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// openAgain opens a file that every worker reads. Opening a pipe would wait for a writer.
-func openAgain(path, what string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file: every worker reads the %s, so it cannot be a directory or a pipe", path, what)
+// ReadableAgain returns an error for a directory, and for what cannot be read more than once: the
+// first process would drain a pipe, and the others would wait for it forever. what names the
+// content. A path that does not exist is no error here.
+func ReadableAgain(path, what string) error {
+	switch info, err := os.Stat(path); {
+	case err != nil || info.Mode().IsRegular():
+		return nil
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory: name a file in it", path)
 	}
-	return os.Open(path)
+	return fmt.Errorf("%s is not a file: every worker reads the %s, so it cannot be a pipe or a terminal", path, what)
 }
 
 // ReadChars returns the characters of a text in UTF-8. Its errors do not name the text.

@@ -13,6 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
@@ -118,11 +119,8 @@ func (f Spec) Describe() (*Training, error) {
 	}
 	path := f.Config
 	f.Saving.Dir = cmp.Or(f.Saving.Dir, f.Saving.Resume)
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		if info.IsDir() {
-			return nil, crew.Usagef("%s is a directory: name a config file in it", path)
-		}
-		return nil, crew.Usagef("%s is not a file: every worker reads the config, so it cannot be a pipe or a terminal", path)
+	if err := data.ReadableAgain(path, "config"); err != nil {
+		return nil, crew.Usage(err)
 	}
 	cfg, err := config.Load(path, f.Overrides)
 	if err != nil {

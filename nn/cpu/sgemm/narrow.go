@@ -7,9 +7,9 @@ const (
 	narrowInner = 16
 )
 
-// narrow computes a product with a transposed B, if narrow kernels are faster than tiles: for
-// few columns, of which tiles would leave much of a register empty, and for few rows, for
-// which packing B takes long. It reports whether it did.
+// narrow computes a product with a transposed B, if narrow kernels are faster than tiles. With
+// few columns, tiles would leave much of a register empty. With few rows, packing B would take
+// long. narrow reports whether it computed the product.
 func (x *blocked) narrow(add bool) bool {
 	lanes, most := x.kernels.lanes, len(x.kernels.narrow)-1
 	if !x.b.Transposed || x.a.Transposed || x.M < lanes || x.K < narrowInner || most < 1 {

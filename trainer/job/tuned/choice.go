@@ -96,8 +96,8 @@ func (f *Choice) CheckTable(ranks, nodes int) error {
 
 // readTable reads a table and the Fingerprint that it is valid for.
 func readTable(path string) (Fingerprint, *schedule.Table, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return Fingerprint{}, nil, fmt.Errorf("--tune: %s is not a file: every worker reads the table, so it cannot be a pipe", path)
+	if err := data.ReadableAgain(path, "table"); err != nil {
+		return Fingerprint{}, nil, fmt.Errorf("--tune: %w", err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

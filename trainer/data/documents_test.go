@@ -72,10 +72,10 @@ func TestDocumentWarnings(t *testing.T) {
 
 func TestDocumentMistakes(t *testing.T) {
 	for want, path := range map[string]string{
-		"does not tell its format":                    corpus(t, "train.csv", ""),
-		"train.iob has no documents":                  corpus(t, "train.iob", "\n"),
-		"train.conll:1: the tag must be O":            corpus(t, "train.conll", "a X\n"),
-		"no such file":                                filepath.Join(t.TempDir(), "train.iob"),
+		"does not tell its format":          corpus(t, "train.csv", ""),
+		"train.iob has no documents":        corpus(t, "train.iob", "\n"),
+		"train.conll:1: the tag must be O":  corpus(t, "train.conll", "a X\n"),
+		"no such file":                      filepath.Join(t.TempDir(), "train.iob"),
 		"is a directory: name a file in it": filepath.Join(t.TempDir(), "dir.iob"),
 	} {
 		if strings.HasSuffix(path, "dir.iob") {

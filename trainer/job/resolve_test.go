@@ -91,7 +91,7 @@ func TestSettleRefuses(t *testing.T) {
 		"more memory than allowed":  {"[ray]\nobject_store_memory = 1000\n", func(*Spec) {}, "raise it or use fewer workers"},
 		"a form of no compression":  {"[training]\ncompress = \"zip\"\n", func(*Spec) {}, "training.compress"},
 		"a key that nothing reads":  {"[training]\niteration = 3\n", func(*Spec) {}, "iteration"},
-		"a directory for a config":  {"", func(f *Spec) { f.Config = dir }, dir + " is a directory: name a config file"},
+		"a directory for a config":  {"", func(f *Spec) { f.Config = dir }, dir + " is a directory: name a file"},
 		"no config":                 {"", func(f *Spec) { f.Config = filepath.Join(dir, "none.cfg") }, "none.cfg"},
 		"unknown data":              {"", func(f *Spec) { f.Data = "imagenet" }, "imagenet"},
 		"graphs without a GPU":      {"", func(f *Spec) { f.Graphs.How = "whole" }, "--graphs whole: the workers compute on the CPU"},

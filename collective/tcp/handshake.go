@@ -122,6 +122,10 @@ func (l *Listener) answerHello(ctx context.Context, link *Link, in *incoming) er
 	default:
 		return errBusy
 	}
+	if !l.keep(in) {
+		<-l.accepted
+		return errBusy
+	}
 	mine := hello{from: l.id, purpose: theirs.purpose}
 	if _, err = link.conn.Write(mine.append(nil)); err != nil {
 		<-l.accepted

@@ -157,6 +157,17 @@ func (l *Listener) evict() time.Duration {
 	return l.limits.idle / 100 // its slot is free before that
 }
 
+// keep excludes a connection from eviction. It returns false if it has been evicted. Without
+// this, evict could close a connection between its decision and an answer, and the dialler would
+// use it.
+func (l *Listener) keep(in *incoming) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	open := l.pending[in]
+	delete(l.pending, in)
+	return open
+}
+
 // releaseSlot frees the slot of a connection.
 func (l *Listener) releaseSlot(in *incoming) {
 	l.mu.Lock()

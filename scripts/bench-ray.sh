@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Times trainings with a parameter server by ringtrain and by Ray's actors, on this machine
+# Times training with a parameter server by ringtrain and by Ray's actors, on this machine
 # and in one run: the perceptron of examples/mnist.cfg (Thinc in Ray's actors) and the
 # ConvNet of examples/convnet.cfg (PyTorch), with updates that wait for all workers and
 # updates that do not. Same rows, batch, layers, optimizer and number of updates, one thread

@@ -102,7 +102,7 @@ type Config struct {
 	Insecure bool
 
 	// Engine builds the engine of each Group on base, as ncclgroup.New does. It owns
-	// base, even if it fails. ctx ends after twice ConnectTime. If Engine is nil, the Group
+	// base, even if it fails. ctx ends after a little more than twice ConnectTime. If Engine is nil, the Group
 	// gets base.
 	Engine func(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error)
 

@@ -13,22 +13,10 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// A hub joins network namespaces by a bridge, which has a namespace of its own.
+// newHub makes network namespaces and joins them by a bridge, which has one of its own.
 func newHub(t *testing.T, count int) (names []string, addrs []netip.Addr) {
-	if os.Getuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("the command ip is missing")
-	}
-	namespace := func(name string) {
-		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-			t.Skipf("no network namespaces here: %s", out)
-		}
-		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
-	}
 	hub := fmt.Sprintf("rthub%d", os.Getpid())
-	namespace(hub)
+	namespace(t, hub)
 	if out, err := exec.Command("ip", "-n", hub, "link", "add", "name", "hub", "type", "bridge").CombinedOutput(); err != nil {
 		t.Skipf("no bridges here: %s", out)
 	}
@@ -36,7 +24,7 @@ func newHub(t *testing.T, count int) (names []string, addrs []netip.Addr) {
 	for i := range count {
 		name, port := fmt.Sprintf("rtspoke%d-%d", os.Getpid(), i), fmt.Sprintf("v%d", i)
 		addr := netip.AddrFrom4([4]byte{10, 99, 8, byte(1 + i)})
-		namespace(name)
+		namespace(t, name)
 		ip(t, "-n", hub, "link", "add", port, "type", "veth", "peer", "name", "v", "netns", name)
 		ip(t, "-n", hub, "link", "set", port, "master", "hub", "up")
 		ip(t, "-n", name, "addr", "add", addr.String()+"/24", "dev", "v")

@@ -27,20 +27,25 @@ func ip(t *testing.T, args ...string) {
 	require.NoError(t, err, "ip %q: %s", args, out)
 }
 
-func newCable(t *testing.T) *cable {
+// namespace makes a network namespace, or skips the test.
+func namespace(t *testing.T, name string) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("the command ip is missing")
 	}
-	c := &cable{t: t, names: [2]string{fmt.Sprintf("rtca%d", os.Getpid()), fmt.Sprintf("rtcb%d", os.Getpid())}}
-	if out, err := exec.Command("ip", "netns", "add", c.names[0]).CombinedOutput(); err != nil {
+	if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
 		t.Skipf("no network namespaces here: %s", out)
 	}
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", c.names[0]).Run() })
-	ip(t, "netns", "add", c.names[1])
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", c.names[1]).Run() })
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
+}
+
+func newCable(t *testing.T) *cable {
+	c := &cable{t: t, names: [2]string{fmt.Sprintf("rtca%d", os.Getpid()), fmt.Sprintf("rtcb%d", os.Getpid())}}
+	namespace(t, c.names[0])
+	namespace(t, c.names[1])
 	ip(t, "-n", c.names[0], "link", "add", "v", "type", "veth", "peer", "name", "v", "netns", c.names[1])
 	for i, ns := range c.names {
 		ip(t, "-n", ns, "addr", "add", c.addr(i).String()+"/24", "dev", "v")

@@ -157,9 +157,8 @@ func (l *Listener) evict() time.Duration {
 	return l.limits.idle / 100 // its slot is free before that
 }
 
-// keep excludes a connection from eviction. It returns false if it has been evicted. Without
-// this, evict could close a connection between its decision and an answer, and the dialler would
-// use it.
+// keep excludes a connection from eviction. It returns false if it has been evicted. The
+// handshake calls it before it answers: a dialler that has an answer uses the connection.
 func (l *Listener) keep(in *incoming) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

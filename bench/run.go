@@ -260,7 +260,7 @@ func (t *trial) measure(ctx context.Context) (*Timing, error) {
 	shortest := math.Inf(1)
 	for i := range warm {
 		begin := time.Now()
-		if _, err := t.once(ctx); err != nil {
+		if _, _, err := t.once(ctx); err != nil {
 			return nil, fmt.Errorf("warming up, iteration %d: %w", i, err)
 		}
 		shortest = min(shortest, time.Since(begin).Seconds())
@@ -309,20 +309,19 @@ func (t *trial) several(ctx context.Context, n int) (times, read []float64, wron
 		got = host(t.got)
 	}
 	for i := range n {
-		took, err := t.once(ctx)
+		begin, end, err := t.once(ctx)
 		if err != nil {
 			return nil, nil, 0, fmt.Errorf("iteration %d of %d: %w", i, n, err)
 		}
-		times[i] = microseconds(took)
+		times[i] = microseconds(end - begin)
 		if t.spec.Check {
-			begin := time.Since(origin)
 			if t.spec.Device != nil {
 				if err := t.spec.Device.Read(got, t.dst); err != nil {
 					return nil, nil, 0, err
 				}
 			}
 			wrong += countWrong(got, want, width)
-			read[i] = microseconds(took + time.Since(origin) - begin)
+			read[i] = microseconds(time.Since(origin) - begin)
 		}
 	}
 	return times, read, wrong, nil
@@ -354,17 +353,18 @@ func (t *trial) missing(ctx context.Context, mine []float64) (int, error) {
 // would delay a small call by a twentieth.
 var origin = time.Now()
 
-// once makes one iteration and returns how long its call took on this rank.
-func (t *trial) once(ctx context.Context) (time.Duration, error) {
+// once makes one iteration and returns when its call began and ended on this rank, after
+// origin.
+func (t *trial) once(ctx context.Context) (begin, end time.Duration, err error) {
 	if err := t.ready(ctx); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := t.group.Barrier(ctx); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	begin := time.Since(origin)
-	err := t.op.call(ctx, t.group, t.spec, &t.operands)
-	return time.Since(origin) - begin, err
+	begin = time.Since(origin)
+	err = t.op.call(ctx, t.group, t.spec, &t.operands)
+	return begin, time.Since(origin), err
 }
 
 // adapt returns how many iterations to make, if each takes this many seconds.

@@ -76,7 +76,9 @@ func (t *Transport) AllGather(o *collective.Operation) error {
 	if err != nil {
 		return err
 	}
-	if err := r.exchange(); err != nil {
+	err = r.exchange()
+	t.wakeSleepers()
+	if err != nil {
 		return err
 	}
 	for peer, rank := range t.ranks {
@@ -96,7 +98,9 @@ func (t *Transport) Barrier(o *collective.Operation) error {
 	if err != nil {
 		return err
 	}
-	return r.exchange()
+	err = r.exchange()
+	t.wakeSleepers()
+	return err
 }
 
 // A run is one call. There is one at a time, so the transport holds it.
@@ -184,7 +188,7 @@ func (r *run) show() (call uint64) {
 // than that anyway, and the others cannot continue before they see the last rank's flag.
 //
 // If ranks share cores, the next rank on this core waits for this one to yield, so the
-// fence would delay it. There the fence comes last.
+// fence would delay it. There the caller wakes sleepers, at the end of the call.
 func (r *run) exchange() error {
 	t := r.t
 	call := r.show()
@@ -194,9 +198,7 @@ func (r *run) exchange() error {
 	}
 	t.nudge()
 	r.yieldToPeers(call)
-	err := r.matchCalls(call)
-	t.wakeSleepers()
-	return err
+	return r.matchCalls(call)
 }
 
 // matchCalls waits until all ranks have shown their calls, and compares them.

@@ -156,6 +156,11 @@ func TestOneMachineLosesItsWeights(t *testing.T) {
 		require.Equal(t, 1, all[2].count("save_retry"))
 		for rank, want := range []int{1, 0, 0, 0, 1, 0} {
 			require.Equal(t, want, all[rank].count("save_wait"), "rank %d: the first of each other machine says that it waits", rank)
+			for _, e := range all[rank].all {
+				if w, ok := e.(*event.SaveWait); ok {
+					require.Equal(t, "rank 2 (local/2)", w.Name)
+				}
+			}
 		}
 	})
 	require.FileExists(t, filepath.Join(dirs[0], weightsFile), "other machines keep theirs")

@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nn"
@@ -19,9 +20,10 @@ type draws struct {
 }
 
 // draws returns the device address of s. If s is the Random of a Pace, that is the
-// Pace's; otherwise the backend or the recording has its own.
+// Pace's; otherwise the backend or the recording has its own. Of several such Paces it is the
+// latest: an earlier one may have stopped at the step where the latest begins.
 func (b *Backend) draws(s nn.Stream) cuda.Ptr {
-	for _, p := range b.paces {
+	for _, p := range slices.Backward(b.paces) {
 		if p.Random() == s {
 			return p.random
 		}

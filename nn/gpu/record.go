@@ -87,7 +87,7 @@ func (b *Backend) Record(key string, fn func() error) (func() error, error) {
 	}
 	if old := b.recordings[key]; old != nil {
 		if err := errors.Join(b.wait(context.Background()), old.destroy()); err != nil {
-			return nil, fmt.Errorf("gpu: the earlier recording %q: %w", key, err)
+			return nil, fmt.Errorf("gpu: the earlier recording %q: %w", key, errors.Join(err, r.destroy()))
 		}
 	}
 	b.recordings[key] = r

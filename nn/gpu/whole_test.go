@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -262,6 +263,29 @@ func TestPaceRefills(t *testing.T) {
 		require.ErrorContains(t, err, "10 steps in one recording are too many for a Pace that keeps 10")
 		require.ErrorContains(t, pace.Losses(t.Context(), 0, nil), "10 steps in one recording")
 		require.Error(t, b.Sync(t.Context()))
+	})
+}
+
+// A Pace that begins where an earlier one has stopped draws its own random numbers, which
+// advance.
+func TestSecondPace(t *testing.T) {
+	within(t, gpu.Options{}, func(b *gpu.Backend) {
+		config := nn.PaceConfig{Random: nn.Stream{Seed: 1, Stride: 1}, Hyper: func(int) (h [nn.HyperLen]float32) { return h }}
+		first, loss, mask, ones := b.NewPace(config), b.Alloc(1), b.Alloc(256), upload(b, slices.Repeat([]float32{1}, 256)...)
+		first.Tick(loss, 1)
+		second := b.NewPace(config)
+		second.Seek(1, 0)
+		require.Equal(t, first.Random(), second.Random())
+		replay, err := b.Record("k", func() error {
+			b.Dropout(mask, ones, 256, .5, 0, second.Random())
+			second.Tick(loss, 1)
+			return nil
+		})
+		require.NoError(t, err)
+		require.NoError(t, replay())
+		before := read(b, mask)
+		require.NoError(t, replay())
+		require.NotEqual(t, before, read(b, mask))
 	})
 }
 

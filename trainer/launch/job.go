@@ -99,10 +99,17 @@ func (j *Job) Stop(cause error) {
 	_ = j.call(func() { j.send(j.watch.stop(j.now(), cause)) }) // fails only if the job is over
 }
 
-// Kill ends one worker at once. Its exit counts as ByUs and Spared.
+// Kill ends one worker of this job at once. Its exit counts as ByUs and Spared.
 func (j *Job) Kill(p *Process) error {
 	var err error
-	callErr := j.call(func() { err = j.send(j.watch.kill(slices.Index(j.running, p))) })
+	callErr := j.call(func() {
+		id := slices.Index(j.running, p)
+		if id < 0 {
+			err = errors.New("launch: cannot kill a process of another job")
+			return
+		}
+		err = j.send(j.watch.kill(id))
+	})
 	return errors.Join(callErr, err)
 }
 

@@ -2,9 +2,13 @@ package launch
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -187,19 +191,29 @@ func placeLock(path string, text []byte) (err error) {
 // must have been killed meanwhile.
 const takeoverTime = 10 * time.Second
 
-// takeOver replaces the lock at path if its content still equals before. A second file
-// ensures that only one of several processes does so at a time; for the others the error
-// is fs.ErrExist.
+// takeOver replaces the lock, or guard, at path if its content still equals before. Only one of
+// several processes does so, because only one can create the guard, a second file named for
+// before. For the others the error is fs.ErrExist. If the process with the guard was killed,
+// the guard is taken over in the same way.
 func takeOver(path string, before, text []byte) (taken bool, err error) {
-	guard := path + ".takeover"
-	if info, err := os.Stat(guard); err == nil && time.Since(info.ModTime()) > takeoverTime {
-		_ = os.Remove(guard)
-	}
-	f, err := os.OpenFile(guard, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
+	guard, mine := guardOf(path, before), []byte(rand.Text())
+	err = placeLock(guard, mine)
+	if errors.Is(err, fs.ErrExist) {
+		left, old := readGuard(guard)
+		if !old {
+			return false, err
+		}
+		if taken, err := takeOver(guard, left, mine); !taken {
+			return false, cmp.Or(err, fs.ErrExist)
+		}
+	} else if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(guard)) }()
+	defer func() {
+		if now, _ := os.ReadFile(guard); bytes.Equal(now, mine) { // or it took so long that another process has the guard
+			err = errors.Join(err, os.Remove(guard))
+		}
+	}()
 	there, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(there, before) {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -218,6 +232,28 @@ func takeOver(path string, before, text []byte) (taken bool, err error) {
 		return false, errors.Join(err, os.Remove(aside))
 	}
 	return true, nil
+}
+
+// guardOf returns the path of the guard of the file at path while its content is before.
+func guardOf(path string, before []byte) string {
+	sum := sha256.Sum256(before)
+	return fmt.Sprintf("%s.%x.takeover", path, sum[:4])
+}
+
+// readGuard reads a guard if it is too old to be in use. Content and age are those of one file,
+// even if another process replaces it meanwhile.
+func readGuard(path string) (content []byte, old bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || time.Since(info.ModTime()) <= takeoverTime {
+		return nil, false
+	}
+	content, err = io.ReadAll(f)
+	return content, err == nil
 }
 
 // tempFor creates an empty file next to path that everybody may read.

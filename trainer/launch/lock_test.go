@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,13 +171,39 @@ func TestKilledTakeover(t *testing.T) {
 	gone.Start++
 	dir := t.TempDir()
 	put(t, dir, Holder{Identity: gone})
-	guard := filepath.Join(dir, LockName+".takeover")
+	text, err := os.ReadFile(filepath.Join(dir, LockName))
+	require.NoError(t, err)
+	guard := guardOf(filepath.Join(dir, LockName), text)
 	require.NoError(t, os.WriteFile(guard, nil, 0o666))
-	_, err := TakeLock(dir, LockOptions{})
+	_, err = TakeLock(dir, LockOptions{})
 	require.ErrorContains(t, err, "another process is taking over its lock")
 	old := time.Now().Add(-2 * takeoverTime)
 	require.NoError(t, os.Chtimes(guard, old, old))
 	_, err = TakeLock(dir, LockOptions{})
 	require.NoError(t, err)
 	requireOnly(t, dir, LockName)
+}
+
+// Nor does what it left let two processes take over one lock.
+func TestKilledTakeoverRace(t *testing.T) {
+	for range 100 {
+		path := filepath.Join(t.TempDir(), LockName)
+		require.NoError(t, os.WriteFile(path, []byte("dead"), 0o644))
+		guard := guardOf(path, []byte("dead"))
+		require.NoError(t, os.WriteFile(guard, []byte("killed"), 0o644))
+		long := time.Now().Add(-2 * takeoverTime)
+		require.NoError(t, os.Chtimes(guard, long, long))
+		var taken atomic.Int32
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if ok, _ := takeOver(path, []byte("dead"), []byte("new")); ok {
+					taken.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, 1, taken.Load())
+		requireOnly(t, filepath.Dir(path), LockName)
+	}
 }

@@ -178,10 +178,20 @@ func (l *Layer) load(b nn.Backend, rows int) (*program, error) {
 	return p, nil
 }
 
-// program returns the program for this many rows, which it makes if it is the first.
+// mostPrograms bounds the number of programs that a Layer keeps. A program is for one number of
+// rows, and documents have a different number of words in each batch.
+const mostPrograms = 64
+
+// program returns the program for this many rows, which it makes if it has none.
 func (l *Layer) program(rows int) (*program, error) {
 	if p := l.programs[rows]; p != nil {
 		return p, nil
+	}
+	if len(l.programs) >= mostPrograms {
+		for _, p := range l.programs {
+			p.close()
+		}
+		clear(l.programs)
 	}
 	f, err := l.blueprint(rows)
 	if err != nil {

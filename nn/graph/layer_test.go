@@ -45,6 +45,32 @@ func convolution(filters int) *graph.Layer {
 	}}
 }
 
+// A Layer keeps few of the programs that it has compiled for different numbers of rows.
+func TestLayerForgetsPrograms(t *testing.T) {
+	b := cpu.New(cpu.Options{})
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	layer := dense(3)
+	_, err := nn.NewClassifier(b, nn.Chain(layer, &nn.Softmax{Out: 3}), []int{2}, 3, 1)
+	require.NoError(t, err)
+	first := make([]float32, 3)
+	for round := range 2 {
+		for rows := 1; rows <= graph.MostPrograms+5; rows++ {
+			b.Recycle()
+			x := nn.Tensor{Shape: []int{rows, 2}, Data: b.Temp(2 * rows)}
+			for i := range x.Data.Float32s() {
+				x.Data.Float32s()[i] = float32(i%2) + .5
+			}
+			y, _ := layer.Forward(&nn.Pass{Backend: b}, x)
+			require.NoError(t, b.Sync(t.Context()))
+			if round == 0 && rows == 1 {
+				copy(first, y.Data.Float32s())
+			}
+			require.Equal(t, first, y.Data.Float32s()[:3])
+			require.LessOrEqual(t, layer.Programs(), graph.MostPrograms)
+		}
+	}
+}
+
 // The gradients are those of finite differences, of inner layers and of the first, which
 // computes none for its input.
 func TestLayerGradients(t *testing.T) {

@@ -73,6 +73,12 @@ func (p *program) machine(b *blueprint, inputs, results gorgonia.Nodes) (*machin
 	return m, nil
 }
 
+// close frees the machines.
+func (p *program) close() {
+	_ = p.output.vm.Close() // has nothing to report: it only drops what the machine has computed
+	_ = p.gradients.vm.Close()
+}
+
 // weights returns the memory of the learnables.
 func (p *program) weights() [][]float32 {
 	all := make([][]float32, len(p.learnables))

@@ -58,6 +58,7 @@ func (t *Trainer) Step(x, targets *tensor.Dense) (loss float32, err error) {
 	if err := gorgonia.Let(t.targets, targets); err != nil {
 		return 0, fmt.Errorf("graph: %w", err)
 	}
+	defer t.machine.Reset()
 	if err := t.machine.RunAll(); err != nil {
 		return 0, fmt.Errorf("graph: running the graph: %w", err)
 	}
@@ -68,7 +69,6 @@ func (t *Trainer) Step(x, targets *tensor.Dense) (loss float32, err error) {
 	if err := t.solver.Step(t.params); err != nil { // it zeroes the gradients
 		return 0, fmt.Errorf("graph: updating the parameters: %w", err)
 	}
-	t.machine.Reset()
 	return loss, nil
 }
 

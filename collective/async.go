@@ -38,10 +38,12 @@ func (w *Work) Wait(ctx context.Context) error {
 // made, in one goroutine. The first asynchronous call starts it.
 type backlog struct {
 	pending atomic.Int64 // calls that are queued or in progress
-	mu      sync.Mutex
-	queue   chan *Work // nil until the first
 	done    sync.WaitGroup
-	ended   bool
+
+	mu    sync.Mutex // guards what follows
+	queue chan *Work // nil until the first; has room for all that slots admits
+	slots chan struct{}
+	ended bool
 }
 
 // AllReduceAsync is AllReduce in the background. The vector belongs to the
@@ -107,34 +109,50 @@ func overWith(err error) *Work {
 	return w
 }
 
-// add queues w. If the goroutine does not run yet, begin starts it. Otherwise
-// nothing can be queued and w is done.
+// add queues w, after it has waited for room. If the goroutine does not run yet, begin starts
+// it. Otherwise nothing can be queued and w is done.
 func (b *backlog) add(ctx context.Context, w *Work, begin bool) error {
+	slots, err := b.start(begin)
+	if err != nil {
+		return err
+	}
+	if slots == nil {
+		close(w.done)
+		return nil
+	}
+	select { // without mu, so that other goroutines wait here only until their own contexts end
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
+		<-slots
 		return ErrClosed
 	}
-	if b.queue == nil {
-		if !begin {
-			close(w.done)
-			return nil
-		}
-		b.queue = make(chan *Work, maxQueued)
+	b.pending.Add(1)
+	b.queue <- w
+	return nil
+}
+
+// start returns the slots, or nil if there are none yet. begin then starts the goroutine.
+func (b *backlog) start(begin bool) (slots chan struct{}, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return nil, ErrClosed
+	}
+	if b.queue == nil && begin {
+		b.queue, b.slots = make(chan *Work, maxQueued), make(chan struct{}, maxQueued)
 		b.done.Go(b.work)
 	}
-	b.pending.Add(1)
-	select {
-	case b.queue <- w:
-		return nil
-	case <-ctx.Done():
-		b.pending.Add(-1)
-		return context.Cause(ctx)
-	}
+	return b.slots, nil
 }
 
 func (b *backlog) work() {
 	for w := range b.queue {
+		<-b.slots
 		w.err = w.run()
 		b.pending.Add(-1) // before done, so that a caller that has waited need not queue up
 		close(w.done)

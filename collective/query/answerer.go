@@ -32,8 +32,9 @@ type Answerer struct {
 	udp *net.UDPConn
 	log func(line string) // may be nil
 
-	work  sync.WaitGroup
-	slots chan struct{}
+	work   sync.WaitGroup
+	slots  chan struct{}
+	closes chan struct{} // closed by Close
 
 	mu     sync.Mutex
 	tokens []uint64 // of the conversations whose datagrams arrived, newest last
@@ -49,7 +50,7 @@ func Answer(addr string, log func(line string)) (*Answerer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Answerer{tcp: tcp, udp: udp, log: log, slots: make(chan struct{}, maxAskers), conns: map[net.Conn]bool{}}
+	a := &Answerer{tcp: tcp, udp: udp, log: log, slots: make(chan struct{}, maxAskers), closes: make(chan struct{}), conns: map[net.Conn]bool{}}
 	a.work.Go(a.acceptAll)
 	a.work.Go(a.echoAll)
 	return a, nil
@@ -61,7 +62,10 @@ func (a *Answerer) Addr() netip.AddrPort { return a.tcp.Addr().(*net.TCPAddr).Ad
 // Close ends all conversations and waits for their goroutines.
 func (a *Answerer) Close() error {
 	a.mu.Lock()
-	a.closed = true
+	if !a.closed {
+		a.closed = true
+		close(a.closes)
+	}
 	for c := range a.conns {
 		_ = c.Close()
 	}
@@ -80,7 +84,10 @@ func (a *Answerer) acceptAll() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			<-time.After(acceptRetry) // out of descriptors, or the asker has hung up
+			select { // descriptors have run out, or the asker has hung up: the next may succeed
+			case <-time.After(acceptRetry):
+			case <-a.closes:
+			}
 			continue
 		}
 		a.work.Go(func() {

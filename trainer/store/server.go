@@ -120,7 +120,10 @@ func (s *Server) acceptAll() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			<-time.After(acceptRetry) // out of descriptors, or the client has hung up
+			select { // descriptors have run out, or the client has hung up: the next may succeed
+			case <-time.After(acceptRetry):
+			case <-s.ctx.Done():
+			}
 			continue
 		}
 		s.work.Go(func() {

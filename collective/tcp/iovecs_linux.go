@@ -51,13 +51,16 @@ func (v *iovecs) drop() { clear(v.list) }
 // move makes one system call, readv or writev, and returns the number of bytes that it
 // moved. The error is EAGAIN if the socket has no data or no room.
 func (v *iovecs) move(call uintptr, fd int) (int, error) {
-	do := unix.Syscall // lets the runtime run other goroutines meanwhile
-	if v.left <= rawBytes {
-		do = unix.RawSyscall
-	}
+	raw := v.left <= rawBytes
 	for {
-		first := &v.list[v.next]
-		r, _, errno := do(call, uintptr(fd), uintptr(unsafe.Pointer(first)), uintptr(min(len(v.list)-v.next, maxIovecs)))
+		first, n := &v.list[v.next], uintptr(min(len(v.list)-v.next, maxIovecs))
+		var r uintptr
+		var errno unix.Errno
+		if raw {
+			r, _, errno = unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(first)), n)
+		} else { // lets the runtime run other goroutines meanwhile
+			r, _, errno = unix.Syscall(call, uintptr(fd), uintptr(unsafe.Pointer(first)), n)
+		}
 		if errno == unix.EINTR {
 			continue
 		}

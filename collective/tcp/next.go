@@ -15,8 +15,8 @@ type listening struct {
 	arrived chan int // ranks whose header has arrived
 }
 
-// next returns Abilities.Next. It is nil if some peers have sockets and others do not,
-// which no system does.
+// next returns Abilities.Next. It is nil if some peers have sockets and others do not, which
+// happens only if the process has run out of file descriptors.
 func (t *Transport) next() func(context.Context, []int, *collective.Header) (int, error) {
 	linked := true
 	for r := range t.peers {

@@ -68,7 +68,10 @@ func newSchema(d Dataset, task string) (s tableSchema, rows TableDataset, target
 	}
 	s = tableSchema{Target: d.Info().Options.Target, Columns: rows.Columns()}
 	train, _ := rows.Tables()
-	return s, rows, train.Table.Index(s.Target), nil
+	if target = train.Table.Index(s.Target); target < 0 {
+		return s, nil, 0, fmt.Errorf("data %q has no column %q to predict", d.Info().Name, s.Target)
+	}
+	return s, rows, target, nil
 }
 
 // width returns how many numbers a row becomes.

@@ -13,6 +13,9 @@ import (
 // there are too few or too many, or if one is missing.
 func (t *Table) Classes(column int) ([]string, error) {
 	rows := Range(nil, 0, t.Rows())
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s has no rows", t.Path)
+	}
 	for _, r := range rows {
 		if absent(t.Cells[r][column]) {
 			return nil, t.noTarget(int(r), column)

@@ -33,11 +33,11 @@ func (s *Training) trainInProcess(ctx context.Context, rows catalog.Rows, o Opti
 			return err
 		}
 		defer g.Close()
+		defer taps.close(o.Stderr)
 		if err := taps.open(views[i], i); err != nil {
 			g.Abort(err)
 			return err
 		}
-		defer taps.close(o.Stderr)
 		r := &rank{training: s, group: g, combining: combining{served: served}, rows: rows, events: events, leader: i == 0, taps: taps, stop: seat.Stop, locked: true, pulse: crew.NewPulse()}
 		defer seat.Watch(r.pulse, g)()
 		err = r.run(ctx)

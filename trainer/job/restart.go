@@ -73,13 +73,16 @@ func claimServerDir(f *Spec) (dir string, release func(), err error) {
 		return "", nil, fmt.Errorf("--server-dir %s: %w; choose another directory", dir, err)
 	}
 	unlock, err := LockDirs([]Dir{{"--server-dir", dir}}, launch.LockOptions{Job: f.Place.Cluster, Force: f.Saving.Force})
+	if err != nil {
+		return "", nil, err
+	}
 	return dir, func() {
 		kept, _ := filepath.Glob(filepath.Join(dir, shareFiles))
 		for _, path := range kept {
 			_ = os.Remove(path) // what stays only takes up space
 		}
 		unlock()
-	}, err
+	}, nil
 }
 
 // tempServerDir creates a temporary directory for servers, and removes those of launchers

@@ -141,7 +141,7 @@ func (t *taps) serve(rank, local int) error {
 	return nil
 }
 
-// close closes the taps. It only warns if a trace is incomplete, because that does not
+// close closes the taps, also after open has failed. It only warns if a trace is incomplete, because that does not
 // affect the training.
 func (t *taps) close(stderr io.Writer) {
 	if t == nil {

@@ -58,11 +58,11 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	}
 	defer end()
 	onGPU.Engines().TellWithout(w.Place.Local, stderr)
+	defer taps.close(stderr)
 	if err := taps.open(group.View(), w.Place.Local); err != nil {
 		group.Abort(err)
 		return crew.Usage(err)
 	}
-	defer taps.close(stderr)
 	r := &rank{
 		training: s, group: group, combining: with, rows: rows, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
 		stop: w.Stop().Done(), quit: w.Quit().Done(), pulse: w.Pulse, locked: s.Spec.Saving.lockedBy(launch.Identify(os.Getppid())),

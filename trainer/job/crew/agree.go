@@ -1,9 +1,11 @@
 package crew
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -24,8 +26,8 @@ const maxErrorText = 4096
 func Agree(ctx context.Context, g *collective.Group, mine error) error {
 	var text []byte
 	if mine != nil {
-		text = []byte(mine.Error())
-		text = text[:min(len(text), maxErrorText)]
+		said := cmp.Or(mine.Error(), "an error without a text")
+		text = []byte(strings.ToValidUTF8(said[:min(len(said), maxErrorText)], ""))
 	}
 	v, lengths := g.View(), make([]int64, g.Size())
 	near := func(rank int) bool { return v.Members[rank].Node == v.Members[v.Self].Node }
@@ -35,6 +37,10 @@ func Agree(ctx context.Context, g *collective.Group, mine error) error {
 	for rank := 0; rank < len(lengths) && err == nil; rank++ {
 		if lengths[rank] == 0 {
 			continue
+		}
+		if lengths[rank] < 0 || lengths[rank] > maxErrorText {
+			err = fmt.Errorf("rank %d (%s) announces %d bytes of text, but the limit is %d", rank, v.Name(rank), lengths[rank], maxErrorText)
+			break
 		}
 		said := make([]byte, lengths[rank])
 		if rank == v.Self {

@@ -2,6 +2,7 @@ package crew
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,12 +34,15 @@ func (l *launcher) watchSuspension() {
 // debugger may suspend them for a moment.
 func (l *launcher) lookForSuspension() {
 	l.mu.Lock()
+	running := maps.Clone(l.running)
+	l.mu.Unlock()
 	var pids []string
-	all := len(l.running) > 0
-	for _, p := range l.running {
+	all := len(running) > 0
+	for _, p := range running {
 		all = all && launch.Identify(p.Pid()).State() == launch.Stopped
 		pids = append(pids, fmt.Sprint(p.Pid()))
 	}
+	l.mu.Lock()
 	tell := all && l.suspended && !l.told
 	l.suspended, l.told = all, all && (l.told || tell)
 	if !l.over {

@@ -83,7 +83,7 @@ func (c *PositionClassifier) Predict(ctx context.Context, ids []int32) ([]float3
 	err := c.backend.Do(ctx, func() error {
 		c.backend.Recycle()
 		if c.ids.Len() < len(ids) {
-			c.ids = c.backend.AllocInts(len(ids))
+			c.ids = c.backend.AllocInts(max(len(ids), 2*c.ids.Len())) // a GPU never frees the earlier one
 		}
 		x := Tensor{Shape: []int{rows, c.each}, Data: c.ids.Slice(0, len(ids))}
 		c.backend.CopyInts(x.Data, ids)

@@ -29,7 +29,8 @@ type Abilities struct {
 	// another goroutine is in Send, but not during Recv. The engine drops a rank from the
 	// list only right after that rank's last message.
 	Next func(ctx context.Context, from []int, h *Header) (rank int, err error)
-	// Behind returns the rank that has made the fewest calls, if fewer than seq.
+	// Behind returns the rank that has made the fewest calls, if fewer than seq. It may
+	// know of none while call seq is so new that the ranks in it have not told the others.
 	Behind func(seq uint64) (rank int, ok bool)
 	// Streams returns the number of connections that carry a message of the
 	// given size, each one a stripe of it. nil means one.

@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,10 +34,53 @@ func NewAllToAllW(g *Group, t DType, dst, src [][]Vector) (*AllToAllW, error) {
 		}
 		a.sends[r], a.recvs[r] = scatter(src[r]), scatter(dst[r])
 	}
+	if err := apart(dst, src); err != nil {
+		return nil, err
+	}
 	if own := g.Rank(); sum(a.sends[own]) != sum(a.recvs[own]) {
 		return nil, fmt.Errorf("collective: AllToAllW: rank %d sends itself %d bytes and receives %d: pass pieces of one length", own, sum(a.sends[own]), sum(a.recvs[own]))
 	}
 	return a, nil
+}
+
+// apart returns an error if a vector of dst shares memory with another vector. It sorts all of
+// them by address, so that it need not compare each with each.
+func apart(dst, src [][]Vector) error {
+	type piece struct {
+		Vector
+		written bool
+	}
+	var all []piece
+	for i, lists := range [][][]Vector{dst, src} {
+		for _, v := range slices.Concat(lists...) {
+			if v.n > 0 {
+				all = append(all, piece{v, i == 0})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b piece) int { return cmp.Compare(uintptr(a.host), uintptr(b.host)) })
+	end := func(v *Vector) uintptr { return uintptr(v.host) + uintptr(v.Bytes()) }
+	further := func(a, b *Vector) *Vector {
+		if a == nil || end(a) < end(b) {
+			return b
+		}
+		return a
+	}
+	var last, written *Vector // of those before, and of those of dst among them, the one that ends last
+	for i := range all {
+		v, before := &all[i].Vector, written
+		if all[i].written {
+			before = last
+		}
+		if before != nil && before.overlaps(v) {
+			return fmt.Errorf("collective: AllToAllW: %v and %v share memory, and one of them is written to: give each vector of dst memory of its own", *before, *v)
+		}
+		last = further(last, v)
+		if all[i].written {
+			written = further(written, v)
+		}
+	}
+	return nil
 }
 
 // Call makes the call. All ranks of the group make it, or call AllToAllV.

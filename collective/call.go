@@ -113,6 +113,14 @@ func (c Call) String() string {
 	return fmt.Sprintf("%v(%s)", c.Kind, strings.Join(parts, ", "))
 }
 
+// of returns String as a rank sees the call: the receiver of a Send has called Recv.
+func (c *Call) of(rank int) string {
+	if c.Kind == KindSend && int(c.Offset) == rank {
+		return "Recv" + strings.TrimPrefix(c.String(), "Send")
+	}
+	return c.String()
+}
+
 // sameArguments reports whether two calls differ at most in their Method.
 func (c Call) sameArguments(d *Call) bool {
 	c.Method = d.Method

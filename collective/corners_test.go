@@ -34,7 +34,7 @@ func TestAllToAllVCountsAreCompared(t *testing.T) {
 		v := []collective.Vector{collective.Of([]float32{1, 2})}
 		dst, src := [][]collective.Vector{nil, nil}, [][]collective.Vector{nil, v}
 		if g.Rank() == 1 {
-			dst, src = [][]collective.Vector{{v[0], v[0]}, nil}, [][]collective.Vector{nil, nil}
+			dst, src = [][]collective.Vector{{v[0], collective.Of([]float32{3, 4})}, nil}, [][]collective.Vector{nil, nil}
 		}
 		w, err := collective.NewAllToAllW(g, collective.Float32, dst, src)
 		assert.NoError(t, err)
@@ -56,7 +56,7 @@ func TestAllToAllVRefusesUnequalOwnCounts(t *testing.T) {
 // The pieces of an AllToAllW must have its type, and be in host memory.
 func TestAllToAllWRefuses(t *testing.T) {
 	g := collectivetest.Local(t, 1)[0]
-	one, other := []collective.Vector{collective.Of([]float32{1})}, []collective.Vector{collective.Of([]int32{1})}
+	one, two, other := []collective.Vector{collective.Of([]float32{1})}, collective.Of([]float32{1, 2}), []collective.Vector{collective.Of([]int32{1})}
 	for want, c := range map[string]struct {
 		t        collective.DType
 		dst, src [][]collective.Vector
@@ -65,7 +65,9 @@ func TestAllToAllWRefuses(t *testing.T) {
 		"is not an element type":                     {0, [][]collective.Vector{one}, [][]collective.Vector{one}},
 		"of int32[1] with rank 0":                    {collective.Float32, [][]collective.Vector{one}, [][]collective.Vector{other}},
 		"of float32[1] on device 2 with rank 0":      {collective.Float32, [][]collective.Vector{one}, [][]collective.Vector{{collective.OnDevice(2, 64, 1, collective.Float32)}}},
-		"rank 0 sends itself 4 bytes and receives 8": {collective.Float32, [][]collective.Vector{{one[0], one[0]}}, [][]collective.Vector{one}},
+		"rank 0 sends itself 4 bytes and receives 8": {collective.Float32, [][]collective.Vector{{two.Slice(0, 1), two.Slice(1, 2)}}, [][]collective.Vector{one}},
+		"float32[1] and float32[1] share memory":     {collective.Float32, [][]collective.Vector{one}, [][]collective.Vector{one}},
+		"float32[2] and float32[1] at 1 share":       {collective.Float32, [][]collective.Vector{{two, two.Slice(1, 2)}}, [][]collective.Vector{one}},
 	} {
 		_, err := collective.NewAllToAllW(g, c.t, c.dst, c.src)
 		require.ErrorContains(t, err, want)

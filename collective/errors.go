@@ -64,7 +64,7 @@ func (pastDeadline) Is(target error) bool {
 type RankError struct {
 	Op    Call          // the call that was in progress here, Kind 0 if none
 	Seq   uint64        // its number in the group
-	Rank  int           // the culprit; -1 if it is not in the group, see Whole
+	Rank  int           // the culprit, or either of two ranks whose calls differ; -1 if it is not in the group, see Whole
 	Whole int           // in a Group of Sub, the View's number of a culprit that is not in the group
 	Node  string        // the culprit's name in the View
 	Epoch uint64        // of the View
@@ -146,8 +146,12 @@ func (e *MismatchError) Error() string {
 		return fmt.Sprintf("rank %d sent part %d (%d bytes) of %v #%d where rank %d expected part %d (%d bytes)",
 			e.Peer, t.Part, t.Len, t.Call, t.Seq, e.Self, m.Part, m.Len)
 	}
-	return fmt.Sprintf("rank %d called %v #%d, rank %d called %v #%d: all ranks must make the same calls in the same order",
-		e.Peer, t.Call, t.Seq, e.Self, m.Call, m.Seq)
+	rule := "all ranks must make the same calls in the same order"
+	if m.Call.Kind == KindSend && t.Call.Kind == KindSend {
+		rule = "a Send and its Recv must agree in type and length"
+	}
+	return fmt.Sprintf("rank %d called %s #%d, rank %d called %s #%d: %s",
+		e.Peer, t.Call.of(e.Peer), t.Seq, e.Self, m.Call.of(e.Self), m.Seq, rule)
 }
 
 // piecesDiffer reports whether two ranks disagree only about the length of what one sends to

@@ -16,6 +16,8 @@ import (
 
 func TestFlightOfALateRank(t *testing.T) { collectivetest.TestFlight(t, collectivetest.Local) }
 
+func TestLateCaller(t *testing.T) { collectivetest.TestLateCaller(t, collectivetest.Local) }
+
 // The record holds the last calls, oldest first.
 func TestFlightWraps(t *testing.T) {
 	const more = 10

@@ -2,6 +2,7 @@ package collective
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
 )
@@ -27,6 +28,15 @@ func Widen16(dst []float32, src []uint16, t DType) error {
 		fold.Widen(dst, src, f)
 	}
 	return err
+}
+
+// Bits16 returns the memory of a Vector of 16-bit floats as their bits, as [Of16] takes them. It is
+// nil if the elements have another type or lie in device memory.
+func Bits16(v Vector) []uint16 {
+	if v.dtype != Float16 && v.dtype != BFloat16 || v.device >= 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint16)(v.host), v.n)
 }
 
 // format16 returns the format of t, or an error if the lengths differ.

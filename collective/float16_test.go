@@ -32,3 +32,17 @@ func TestRound16(t *testing.T) {
 	require.ErrorContains(t, collective.Round16(make([]uint16, 1), make([]float32, 1), collective.Float32), "not a 16-bit float")
 	require.ErrorContains(t, collective.Widen16(make([]float32, 2), make([]uint16, 1), collective.Float16), "the same length")
 }
+
+// Bits16 is the inverse of Of16, and gives access to vectors of shared memory.
+func TestBits16(t *testing.T) {
+	bits := []uint16{1, 2, 3}
+	for _, dtype := range []collective.DType{collective.Float16, collective.BFloat16} {
+		v := collective.Of16(bits, dtype)
+		require.Equal(t, bits, collective.Bits16(v))
+		collective.Bits16(v.Slice(1, 2))[0]++
+	}
+	require.Equal(t, []uint16{1, 4, 3}, bits)
+	require.Nil(t, collective.Bits16(collective.Of([]float32{1})))
+	require.Nil(t, collective.Bits16(collective.OnDevice(0, 64, 3, collective.Float16)))
+	require.Nil(t, collective.Bits16(collective.Vector{}))
+}

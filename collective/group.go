@@ -22,8 +22,9 @@ type Options struct {
 	Observer Observer
 }
 
-// An Observer gets a group's calls, in the goroutine that made them. It does not learn of
-// Messages, whose Next only the flight record shows.
+// An Observer gets a group's calls, in the goroutine that carries them out: the caller's, or for
+// Async forms that of the group. It does not learn of Messages, whose Next only the flight record
+// shows. A Group of Sub passes its calls to the same Observer, with numbers of its own.
 type Observer interface {
 	// Called is called after each call with its number, the step given by Mark,
 	// its duration and its error.
@@ -38,8 +39,9 @@ var origin = time.Now()
 // at once; their calls run one after another, in the order in which they were
 // made.
 //
-// After a *RankError the Group is broken for good, and every later call returns
-// that error. Errors about arguments do not break it. If only this rank has one, the
+// After a *RankError the Group is broken for good, on every rank, and every later call returns
+// that error. If the context of a call ends, during the call or before it, that is such an error.
+// Errors about arguments do not break the Group. If only this rank has one, the
 // others wait for its call: pass it to Abort, unless you make the right call.
 type Group struct {
 	caller

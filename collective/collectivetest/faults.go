@@ -3,9 +3,11 @@ package collectivetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -176,5 +178,34 @@ func meeting(n int) func() {
 	return func() {
 		all.Done()
 		all.Wait()
+	}
+}
+
+// TestLateCaller lets the last of four ranks be late. The others give up before two heartbeats
+// have passed, and all of them must name it, not one another. Where they had no time to tell
+// that they called, because other programs use the machine, they try again. The transport must
+// have Abilities.Behind.
+func TestLateCaller(t *testing.T, make_ Maker) {
+	const size, late, attempts = 4, 3, 5
+	for _, n := range []int{10, 200_000} {
+		var named []int
+		for range attempts {
+			groups := make_(t, size)
+			Run(t, groups, func(ctx context.Context, g *collective.Group) { assert.NoError(t, g.Barrier(ctx)) })
+			named = make([]int, late)
+			Run(t, groups[:late], func(ctx context.Context, g *collective.Group) {
+				limited, cancel := context.WithTimeout(ctx, 240*time.Millisecond)
+				defer cancel()
+				err := collective.AllReduce(limited, g, make([]float32, n), collective.Sum)
+				var culprit *collective.RankError
+				if assert.ErrorAs(t, err, &culprit) {
+					named[g.Rank()] = culprit.Rank
+				}
+			})
+			if slices.Equal(named, []int{late, late, late}) {
+				break
+			}
+		}
+		assert.Equal(t, []int{late, late, late}, named, "the ranks that were named, %d elements", n)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 func TestFlight(t *testing.T) { collectivetest.TestFlight(t, groups) }
 
+func TestLateCaller(t *testing.T) { collectivetest.TestLateCaller(t, groups) }
+
 func TestFlightMixed(t *testing.T) {
 	collectivetest.TestFlight(t, func(t testing.TB, n int) []*collective.Group {
 		views, transports := connect(t, n, twoHosts, shm.Options{})

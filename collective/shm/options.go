@@ -18,8 +18,7 @@ type Under interface {
 	// Left reports whether a rank has said goodbye.
 	Left(rank int) bool
 	// Begun tells the peers, with the next heartbeat, that this rank has begun
-	// the call of h. Behind returns the rank that has begun the fewest calls,
-	// if that is fewer than seq.
+	// the call of h. Behind is that of collective.Abilities.
 	Begun(h *collective.Header)
 	Behind(seq uint64) (rank int, ok bool)
 	// Streams returns the number of connections that carry a message of the

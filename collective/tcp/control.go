@@ -35,13 +35,26 @@ func (m *monitor) sendFrame(rank int, kind collective.Kind, payload []byte) erro
 }
 
 // sendHeartbeats tells every peer, at intervals, that this rank is alive and how many
-// calls it has begun. It ends when the transport breaks.
+// calls it has begun. It does so at once when a call becomes long, because another rank may
+// soon ask who is behind. It ends when the transport breaks.
 func (m *monitor) sendHeartbeats() {
-	tick := time.NewTicker(heartbeatInterval)
+	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
+	var last time.Duration // when the last heartbeats were sent, and how many calls had begun then
+	var told uint64
 	for {
 		select {
 		case <-tick.C:
+			now, called := time.Since(m.started), m.called.Load()
+			long := called == m.seen.Load()
+			if !long {
+				m.seenAt.Store(int64(now))
+				m.seen.Store(called)
+			}
+			if now-last < heartbeatInterval-lookInterval/2 && (!long || called == told) {
+				continue
+			}
+			last, told = now, called
 			for r := range m.peers {
 				if r != m.view.Self && !m.peers[r].left.Load() {
 					_ = m.sendFrame(r, frameHeartbeat, nil) // readControl notices a broken Link
@@ -86,11 +99,17 @@ func (m *monitor) readControl(rank int, control *Link) {
 
 // nextFrame reads one frame. A peer is silent only if nothing arrives in two waits of
 // half the time each. If this process itself was stopped, the first wait expires as
-// soon as it continues, before anything is read.
+// soon as it continues, before anything is read. Once there is a header, its payload has
+// another wait of its own, because a frame cannot be read in two attempts.
 func (m *monitor) nextFrame(control *Link, into func(h *collective.Header) ([][]byte, error)) error {
-	for range 2 {
+	header := false
+	for tries := 0; tries < 2 && !header; tries++ {
 		_ = control.raw.SetReadDeadline(time.Now().Add(m.silence / 2))
-		err := control.Next(context.Background(), into)
+		err := control.Next(context.Background(), func(h *collective.Header) ([][]byte, error) {
+			header = true
+			_ = control.raw.SetReadDeadline(time.Now().Add(m.silence))
+			return into(h)
+		})
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}

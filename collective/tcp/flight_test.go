@@ -7,3 +7,5 @@ import (
 )
 
 func TestFlight(t *testing.T) { collectivetest.TestFlight(t, groups) }
+
+func TestLateCaller(t *testing.T) { collectivetest.TestLateCaller(t, groups) }

@@ -14,7 +14,8 @@ import (
 
 const (
 	heartbeatInterval = 250 * time.Millisecond
-	silenceLimit      = 5 * time.Second // a peer that sends nothing for this long is lost
+	lookInterval      = heartbeatInterval / 10 // between looks whether a call has become long
+	silenceLimit      = 5 * time.Second        // a peer that sends nothing for this long is lost
 	// When a connection ends, an abort that names the real culprit may still be on its
 	// way. Only after this time is the peer blamed.
 	abortGrace = 50 * time.Millisecond
@@ -31,7 +32,9 @@ type monitor struct {
 	silence   time.Duration // a peer that sends nothing for this long is lost
 	connected atomic.Bool   // all peers have connected
 
-	called publish.Word // the number of the last call that this rank has begun; heartbeats carry it
+	called publish.Word  // the number of the last call that this rank has begun; heartbeats carry it
+	seen   atomic.Uint64 // called, as sendHeartbeats last saw it
+	seenAt atomic.Int64  // when that first saw it, in nanoseconds since started
 
 	failed chan struct{} // closed when cause is set
 	mu     sync.Mutex
@@ -78,8 +81,12 @@ func (m *monitor) attach(rank int, l *Link) {
 	}
 }
 
-// Behind returns the rank that has begun the fewest calls, if fewer than seq.
+// Behind returns the rank that has begun the fewest calls, if fewer than seq. It knows of none
+// until the ranks that are in that call have had the time to tell.
 func (m *monitor) Behind(seq uint64) (rank int, ok bool) {
+	if m.seen.Load() < seq || time.Since(m.started)-time.Duration(m.seenAt.Load()) < 3*lookInterval {
+		return 0, false
+	}
 	least := seq
 	for r := range m.peers {
 		if r != m.view.Self && m.peers[r].called.Load() < least {

@@ -2,7 +2,10 @@ package tcp
 
 import (
 	"errors"
+	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +71,41 @@ func TestReportOfSilence(t *testing.T) {
 		require.True(t, errors.As(m.broken(), &broken))
 		require.Equal(t, 2, broken.Rank)
 	}
+}
+
+// A frame whose payload comes long after its header is read as one frame.
+func TestFrameInTwoParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		m := monitorOf("ab")
+		frames := make(chan string)
+		go func() {
+			defer close(frames)
+			control := &Link{raw: near, conn: near}
+			for {
+				var payload []byte
+				if err := m.nextFrame(control, func(h *collective.Header) ([][]byte, error) {
+					payload = make([]byte, h.Len)
+					return [][]byte{payload}, nil
+				}); err != nil {
+					return
+				}
+				frames <- string(payload)
+			}
+		}()
+		text := strings.Repeat("text ", 60)
+		h := collective.Header{Call: collective.Call{Kind: frameAbort}, Len: uint32(len(text))}
+		var head [collective.HeaderSize]byte
+		h.Put(head[:])
+		time.Sleep(m.silence * 2 / 5) // until shortly before the first wait ends
+		_, err := far.Write(head[:])
+		require.NoError(t, err)
+		time.Sleep(m.silence / 5)
+		_, err = far.Write([]byte(text))
+		require.NoError(t, err)
+		require.Equal(t, text, <-frames)
+		require.NoError(t, far.Close())
+		_, more := <-frames
+		require.False(t, more)
+	})
 }

@@ -26,8 +26,9 @@ type AllReduce struct {
 	backend   nn.Backend
 	optimizer optim.Optimizer
 
-	name      string // of the strategy and its settings
-	hashAll   bool   // ranks compare their values in every step
+	name      string          // of the strategy and its settings
+	compared  optim.Optimizer // ranks compare its hyper-parameters
+	hashAll   bool            // ranks compare their values in every step
 	state     *optim.State
 	agreement *Agreement // Start makes it
 
@@ -46,7 +47,7 @@ var (
 // NewAllReduce makes the strategy; Start gives it a group. The backend and the
 // optimizer stay the caller's.
 func NewAllReduce(b nn.Backend, o optim.Optimizer) *AllReduce {
-	return &AllReduce{backend: b, optimizer: o, name: "allreduce"}
+	return &AllReduce{backend: b, optimizer: o, name: "allreduce", compared: o}
 }
 
 // SetBucket sets the minimum number of bytes in a bucket; 0, the default, is ChooseBucket's.

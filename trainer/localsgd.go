@@ -53,7 +53,7 @@ var (
 // of range. The backend and the optimizer of inner steps stay the caller's.
 func NewLocalSGD(b nn.Backend, inner optim.Optimizer, r Rounds) *LocalSGD {
 	outer := NewAllReduce(b, nesterov{r})
-	outer.name, outer.hashAll = r.String(), true
+	outer.name, outer.compared, outer.hashAll = r.String(), inner, true
 	return &LocalSGD{backend: b, inner: inner, rounds: r, outer: outer}
 }
 

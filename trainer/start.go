@@ -45,9 +45,22 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 func (a *AllReduce) settings(p *nn.Params) []Setting {
 	return []Setting{
 		{Name: "the strategy", Value: a.name}, {Name: "the minimum size of a bucket", Value: fmt.Sprint(a.bucket)}, {Name: "the form of sparse gradients", Value: a.sparse.String()},
-		{Name: "the compression", Value: a.compression.String(), Derived: true}, {Name: "the optimizer", Value: fmt.Sprintf("%T", a.optimizer), Derived: true},
+		{Name: "the compression", Value: a.compression.String(), Derived: true}, optimizerSetting(a.compared),
 		{Name: "the number of weights", Value: fmt.Sprint(p.Values.Len()), Derived: true},
 	}
+}
+
+// optimizerSetting returns the Setting of an optimizer: its type and, if it is an
+// optim.Recordable, its hyper-parameters in the first two steps. Ranks whose schedules differ
+// later notice it when they compare values.
+func optimizerSetting(o optim.Optimizer) Setting {
+	value := fmt.Sprintf("%T", o)
+	if r, ok := o.(optim.Recordable); ok {
+		first, _ := r.Hyper(0)
+		second, _ := r.Hyper(1)
+		value += fmt.Sprint(" ", first, ", then ", second)
+	}
+	return Setting{Name: "the optimizer", Value: value, Derived: true}
 }
 
 // prepare makes what steps need.

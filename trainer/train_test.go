@@ -320,6 +320,23 @@ func TestSettingsAreCompared(t *testing.T) {
 	}
 }
 
+// So do ranks whose optimizers differ, also those of inner steps.
+func TestOptimizersAreCompared(t *testing.T) {
+	for name, strategy := range map[string]func(nn.Backend, optim.Optimizer) trainer.Strategy{
+		"allreduce": func(b nn.Backend, o optim.Optimizer) trainer.Strategy { return trainer.NewAllReduce(b, o) },
+		"local-sgd": func(b nn.Backend, o optim.Optimizer) trainer.Strategy {
+			return trainer.NewLocalSGD(b, o, trainer.Rounds{Steps: 2, Rate: 1})
+		},
+	} {
+		for _, o := range (job{ranks: 2, batch: 8, steps: 3, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
+			c.Strategy = strategy(c.Backend, optim.DefaultSGD([]float64{.1, .01}[rank]))
+		}}).run(t) {
+			require.ErrorContains(t, o.err, "the optimizer is optim.SGD", name)
+			require.Zero(t, o.result.Steps)
+		}
+	}
+}
+
 // Ranks that made different updates at the very end are found too.
 func TestFinalValuesAreCompared(t *testing.T) {
 	out := job{ranks: 3, batch: 8, steps: 5, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {

@@ -83,36 +83,37 @@ func Normal(deviation float32) Initializer {
 
 // GlorotUniform is Thinc's glorot_uniform_init: numbers uniform in
 // ±√(6/(shape[0]+shape[1])), the sum of inputs and outputs for W (nO, nI) (Glorot and
-// Bengio, AISTATS 2010). For a shape with one dimension it uses shape[0] twice.
+// Bengio, AISTATS 2010). For a shape with one dimension it uses shape[0] twice. The filters of a
+// Conv2D, of shape (nO, nI, size, size), have size² times as many of both, as in PyTorch.
 func GlorotUniform(values []float32, shape []int, d *Draws) {
-	symmetric(math.Sqrt(6/float64(first(shape)+second(shape))), values, d)
+	symmetric(math.Sqrt(6/float64(fan(shape, 0)+fan(shape, 1))), values, d)
 }
 
 // GlorotNormal is Thinc's glorot_normal_init, with standard deviation
-// √(2/(shape[0]+shape[1])).
+// √(2/(shape[0]+shape[1])). Filters count as for GlorotUniform.
 func GlorotNormal(values []float32, shape []int, d *Draws) {
-	Normal(float32(math.Sqrt(2/float64(first(shape)+second(shape)))))(values, shape, d)
+	Normal(float32(math.Sqrt(2/float64(fan(shape, 0)+fan(shape, 1)))))(values, shape, d)
 }
 
 // HeUniform is Thinc's he_uniform_init: numbers uniform in ±√(6/shape[1]) (He et al.,
-// ICCV 2015).
+// ICCV 2015). Filters count as for GlorotUniform, here and below.
 func HeUniform(values []float32, shape []int, d *Draws) {
-	symmetric(math.Sqrt(6/float64(second(shape))), values, d)
+	symmetric(math.Sqrt(6/float64(fan(shape, 1))), values, d)
 }
 
 // HeNormal is Thinc's he_normal_init, with standard deviation √(2/shape[1]).
 func HeNormal(values []float32, shape []int, d *Draws) {
-	Normal(float32(math.Sqrt(2/float64(second(shape)))))(values, shape, d)
+	Normal(float32(math.Sqrt(2/float64(fan(shape, 1)))))(values, shape, d)
 }
 
 // LecunUniform is Thinc's lecun_uniform_init: numbers uniform in ±√(3/shape[1]).
 func LecunUniform(values []float32, shape []int, d *Draws) {
-	symmetric(math.Sqrt(3/float64(second(shape))), values, d)
+	symmetric(math.Sqrt(3/float64(fan(shape, 1))), values, d)
 }
 
 // LecunNormal is Thinc's lecun_normal_init, with standard deviation √(1/shape[1]).
 func LecunNormal(values []float32, shape []int, d *Draws) {
-	Normal(float32(math.Sqrt(1/float64(second(shape)))))(values, shape, d)
+	Normal(float32(math.Sqrt(1/float64(fan(shape, 1)))))(values, shape, d)
 }
 
 // FanInUniform is PyTorch's default for the weights and biases of Linear and Conv2d:
@@ -127,20 +128,17 @@ func symmetric(a float64, values []float32, d *Draws) {
 	Uniform(-float32(a), float32(a))(values, nil, d)
 }
 
-// first returns the first dimension of a shape, 1 for a scalar.
-func first(shape []int) int {
+// fan returns dimension i of a shape, 0 or 1, or the last if there are fewer. It is the number of
+// outputs or inputs of an element, which filters multiply by their area.
+func fan(shape []int, i int) int {
 	if len(shape) == 0 {
 		return 1
 	}
-	return shape[0]
-}
-
-// second returns the second dimension of a shape, or the first if there is only one.
-func second(shape []int) int {
-	if len(shape) < 2 {
-		return first(shape)
+	n := shape[min(i, len(shape)-1)]
+	if len(shape) == 4 {
+		n *= shape[2] * shape[3]
 	}
-	return shape[1]
+	return n
 }
 
 // forShape returns an Initializer that always sees this shape: the range of a bias

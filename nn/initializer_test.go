@@ -13,26 +13,31 @@ import (
 // Every initializer has the promised standard deviation; uniform ones stay within their bounds.
 func TestInitializers(t *testing.T) {
 	const nO, nI = 100, 400
+	matrix, filters := []int{nO, nI}, []int{nO, nI / 4, 2, 2} // with as many inputs of an output
 	uniform := func(a float64) float64 { return a / math.Sqrt(3) }
 	for _, c := range []struct {
 		name      string
+		shape     []int
 		init      nn.Initializer
 		deviation float64
 		bound     float64 // 0 for none
 	}{
-		{"uniform", nn.Uniform(-.1, .1), uniform(.1), .1},
-		{"normal", nn.Normal(.5), .5, 0},
-		{"glorot uniform", nn.GlorotUniform, uniform(math.Sqrt(6. / 500)), math.Sqrt(6. / 500)},
-		{"glorot normal", nn.GlorotNormal, math.Sqrt(2. / 500), 0},
-		{"he uniform", nn.HeUniform, uniform(math.Sqrt(6. / 400)), math.Sqrt(6. / 400)},
-		{"he normal", nn.HeNormal, math.Sqrt(2. / 400), 0},
-		{"lecun uniform", nn.LecunUniform, uniform(math.Sqrt(3. / 400)), math.Sqrt(3. / 400)},
-		{"lecun normal", nn.LecunNormal, math.Sqrt(1. / 400), 0},
-		{"fan in", nn.FanInUniform, uniform(1. / 20), 1. / 20},
+		{"uniform", matrix, nn.Uniform(-.1, .1), uniform(.1), .1},
+		{"normal", matrix, nn.Normal(.5), .5, 0},
+		{"glorot uniform", matrix, nn.GlorotUniform, uniform(math.Sqrt(6. / 500)), math.Sqrt(6. / 500)},
+		{"glorot normal", matrix, nn.GlorotNormal, math.Sqrt(2. / 500), 0},
+		{"he uniform", matrix, nn.HeUniform, uniform(math.Sqrt(6. / 400)), math.Sqrt(6. / 400)},
+		{"he normal", matrix, nn.HeNormal, math.Sqrt(2. / 400), 0},
+		{"lecun uniform", matrix, nn.LecunUniform, uniform(math.Sqrt(3. / 400)), math.Sqrt(3. / 400)},
+		{"lecun normal", matrix, nn.LecunNormal, math.Sqrt(1. / 400), 0},
+		{"fan in", matrix, nn.FanInUniform, uniform(1. / 20), 1. / 20},
+		{"glorot normal filters", filters, nn.GlorotNormal, math.Sqrt(2. / 800), 0},
+		{"he normal filters", filters, nn.HeNormal, math.Sqrt(2. / 400), 0},
+		{"lecun uniform filters", filters, nn.LecunUniform, uniform(math.Sqrt(3. / 400)), math.Sqrt(3. / 400)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := nn.NewBuilder(1)
-			b.Param("W", []int{nO, nI}, c.init)
+			b.Param("W", c.shape, c.init)
 			p, err := b.Build(cpu.New(cpu.Options{}))
 			require.NoError(t, err)
 			var sum, squares, largest float64

@@ -213,3 +213,17 @@ func TestOnlyLaterLayersComputeInputGradients(t *testing.T) {
 	y, back := later.Forward(p, x)
 	require.Equal(t, []int{1, 3}, back(y).Shape)
 }
+
+// A mean far from 0 does not cost accuracy.
+func TestStandardizeFarFromZero(t *testing.T) {
+	b := cpu.New(cpu.Options{})
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	for _, l := range []nn.Standardize{{Mean: .13, Deviation: .3}, {Mean: 1e4, Deviation: .5}, {Mean: -1e6, Deviation: 2}} {
+		for _, far := range []float64{-1.5, 0, .5, 2} {
+			x := nn.Host([]float32{float32(l.Mean + far*l.Deviation)})
+			want := (float64(x.Float32s()[0]) - l.Mean) / l.Deviation
+			y, _ := l.Forward(&nn.Pass{Backend: b}, nn.Tensor{Shape: []int{1, 1}, Data: x})
+			require.InDelta(t, want, y.Data.Float32s()[0], 1e-6)
+		}
+	}
+}

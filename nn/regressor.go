@@ -25,8 +25,8 @@ const (
 // A Regressor is a Model that predicts numbers: layers with half the squared error as the
 // loss, unless Loss is another, summed over the outputs of a row. The gradient of the
 // squared error is the difference between prediction and target. So a step equals that of
-// Thinc's L2Distance, and loss and step equal those of scikit-learn's MLPRegressor. It
-// counts CountRows, CountLoss, CountTargets and CountSquares, and CountErrors if the loss
+// Thinc's L2Distance and of scikit-learn's MLPRegressor, whose loss is the mean over the
+// outputs of a row instead of their sum. It counts CountRows, CountLoss, CountTargets and CountSquares, and CountErrors if the loss
 // is another. For exact sums, targets should have a mean near 0.
 type Regressor struct {
 	// Loss is what Learn minimises; nil is SquaredError. Set it before anything else.

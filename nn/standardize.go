@@ -18,11 +18,20 @@ func (l *Standardize) Init(in, out []int, b *Builder) ([]int, error) {
 	return outShape(in, out, b)
 }
 
+// nearMean is the largest number of deviations from 0 to the mean for which one pass over the
+// data is exact enough.
+const nearMean = 4
+
 // Forward returns rows of the same shape as x.
 func (l *Standardize) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	y := Tensor{Shape: x.Shape, Data: p.Backend.Temp(x.Data.Len()), Lengths: x.Lengths}
 	scale := float32(1 / l.Deviation)
-	p.Backend.Rescale(y.Data, x.Data, scale, float32(-l.Mean/l.Deviation))
+	if math.Abs(l.Mean) <= nearMean*l.Deviation {
+		p.Backend.Rescale(y.Data, x.Data, scale, float32(-l.Mean/l.Deviation))
+	} else { // scaled first, both terms would be large, and their difference inexact
+		p.Backend.Rescale(y.Data, x.Data, 1, float32(-l.Mean))
+		p.Backend.Scale(y.Data, scale)
+	}
 	return y, func(dy Tensor) Tensor {
 		p.Backend.Scale(dy.Data, scale)
 		return dy

@@ -97,10 +97,10 @@ func TestFrameInTwoParts(t *testing.T) {
 		h := collective.Header{Call: collective.Call{Kind: frameAbort}, Len: uint32(len(text))}
 		var head [collective.HeaderSize]byte
 		h.Put(head[:])
-		time.Sleep(m.silence * 2 / 5) // until shortly before the first wait ends
+		<-time.After(m.silence * 2 / 5) // until shortly before the first wait ends
 		_, err := far.Write(head[:])
 		require.NoError(t, err)
-		time.Sleep(m.silence / 5)
+		<-time.After(m.silence / 5)
 		_, err = far.Write([]byte(text))
 		require.NoError(t, err)
 		require.Equal(t, text, <-frames)

@@ -8,7 +8,7 @@ import (
 // initializers are Thinc's, with the same names and arguments, and PyTorch's default.
 var initializers = []function{
 	initializer("zero_init.v1", "zeros", nn.Zeros),
-	initializer("glorot_uniform_init.v1", "uniform in ±√(6/(shape[0]+shape[1])) (Glorot and Bengio, 2010)", nn.GlorotUniform),
+	initializer("glorot_uniform_init.v1", "uniform in ±√(6/(shape[0]+shape[1])) (Glorot and Bengio, 2010); the shape of a filter counts times its area, here and below", nn.GlorotUniform),
 	initializer("glorot_normal_init.v1", "normal, deviation √(2/(shape[0]+shape[1]))", nn.GlorotNormal),
 	initializer("he_uniform_init.v1", "uniform in ±√(6/shape[1]) (He et al., 2015)", nn.HeUniform),
 	initializer("he_normal_init.v1", "normal, deviation √(2/shape[1])", nn.HeNormal),

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/color"
 	"image/png"
 	"io"
 )
@@ -22,8 +21,8 @@ const (
 )
 
 // NewPNGDecoder returns a decoder of PNG images that follow each other without gaps; most
-// files have one. Colours become grey as in package image/color: 0.299 red, 0.587 green
-// and 0.114 blue, rounded to 8 bits. Transparent pixels are black. As in MNIST, ink is
+// files have one. Colours become grey as in the JPEG standard: 0.299 red, 0.587 green and
+// 0.114 blue, rounded to 8 bits. Transparent pixels are black. As in MNIST, ink is
 // white and paper is black.
 func NewPNGDecoder(r io.Reader) (ImageDecoder, error) {
 	d := &pngImages{r: bufio.NewReader(r)}
@@ -80,8 +79,8 @@ func grey(dst []float32, m image.Image) {
 	b := m.Bounds()
 	for y := range b.Dy() {
 		for x := range b.Dx() {
-			g := color.GrayModel.Convert(m.At(b.Min.X+x, b.Min.Y+y)).(color.Gray)
-			dst[y*b.Dx()+x] = float32(g.Y) / 255
+			red, green, blue, _ := m.At(b.Min.X+x, b.Min.Y+y).RGBA() // 16 bits each
+			dst[y*b.Dx()+x] = float32((299*red+587*green+114*blue+257*1000/2)/(257*1000)) / 255
 		}
 	}
 }

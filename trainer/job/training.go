@@ -150,6 +150,11 @@ func (f Spec) Describe() (*Training, error) {
 	if s.optimizer, err = f.Catalog.Optimizer(cfg); err != nil {
 		return nil, crew.Usage(err)
 	}
+	if o, ok := s.optimizer.(optim.Checker); ok {
+		if err := o.Check(s.Steps); err != nil {
+			return nil, crew.Usagef("the optimizer's %w", err)
+		}
+	}
 	return s, nil
 }
 

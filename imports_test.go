@@ -16,13 +16,14 @@ const importTable = `
 collective                : collective/schedule collective/fold collective/publish collective/ticks
 collective/schedule       :
 collective/fold           :
-collective/calibration    : collective/schedule
+collective/calibration    : collective/procfs collective/schedule
+collective/procfs         :
 collective/publish        :
 collective/ticks          :
 collective/sendqueue      :
 collective/secret         :
 collective/tcp            : collective collective/publish collective/secret collective/sendqueue
-collective/shm            : collective collective/calibration collective/schedule collective/fold collective/publish collective/sendqueue
+collective/shm            : collective collective/calibration collective/procfs collective/schedule collective/fold collective/publish collective/sendqueue
 collective/membership     : collective collective/secret
 collective/query          : collective collective/secret collective/tcp collective/membership
 collective/cluster        : collective collective/calibration collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership
@@ -56,7 +57,7 @@ trainer/launch            :
 trainer/trace             : collective trainer trainer/atomicfile
 trainer/job/event         : collective collective/query
 trainer/job/crew          : collective/... -collective/ncclgroup trainer trainer/launch trainer/trace trainer/job/event
-trainer/job/machine       : collective/fold
+trainer/job/machine       : collective/fold collective/procfs
 trainer/job/build         : collective/tcp
 trainer/job/tuned         : collective collective/cluster collective/schedule trainer/data trainer/job/build trainer/job/crew trainer/job/event trainer/job/machine
 trainer/job/status        : collective collective/cluster collective/membership collective/query trainer/job/crew trainer/launch trainer/trace

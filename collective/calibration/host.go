@@ -4,7 +4,10 @@ import (
 	"io/fs"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
+
+	"github.com/ringtrain/ringtrain/collective/procfs"
 )
 
 // A Host is what choices depend on. Choices made on one host are valid on another that
@@ -22,8 +25,8 @@ type Host struct {
 func ThisHost(system fs.FS) Host {
 	return Host{
 		CPU: cpu(system), Cores: runtime.NumCPU(), Cache: secondLevel(system),
-		Kernel:     line(system, "proc/sys/kernel/osrelease") + " " + line(system, "proc/sys/kernel/version"),
-		Hypervisor: strings.TrimSpace(line(system, "sys/class/dmi/id/sys_vendor") + " " + line(system, "sys/class/dmi/id/product_name")),
+		Kernel:     procfs.Line(system, "proc/sys/kernel/osrelease") + " " + procfs.Line(system, "proc/sys/kernel/version"),
+		Hypervisor: strings.TrimSpace(procfs.Line(system, "sys/class/dmi/id/sys_vendor") + " " + procfs.Line(system, "sys/class/dmi/id/product_name")),
 	}
 }
 
@@ -33,23 +36,10 @@ var cpuKeys = []string{"vendor_id", "cpu family", "model", "model name", "steppi
 
 // cpu returns what /proc/cpuinfo says about the first processor.
 func cpu(system fs.FS) string {
-	f, err := system.Open("proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	defer f.Close()
-	first := make([]byte, 8<<10) // hosts with many processors have far more
-	n, _ := f.Read(first)
 	parts := []string{runtime.GOARCH}
-	for text := range strings.Lines(string(first[:n])) {
-		name, value, ok := strings.Cut(text, ":")
-		if !ok {
-			break // the end of the first processor
-		}
-		for _, key := range cpuKeys {
-			if strings.TrimSpace(name) == key {
-				parts = append(parts, key+" "+strings.TrimSpace(value))
-			}
+	for name, value := range procfs.Processor(system) {
+		if slices.Contains(cpuKeys, name) {
+			parts = append(parts, name+" "+value)
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -62,21 +52,12 @@ func secondLevel(system fs.FS) int {
 	all, _ := fs.ReadDir(system, caches)
 	for _, cache := range all {
 		dir := path.Join(caches, cache.Name())
-		if line(system, path.Join(dir, "level")) != "2" || line(system, path.Join(dir, "type")) == "Instruction" {
+		if procfs.Line(system, path.Join(dir, "level")) != "2" || procfs.Line(system, path.Join(dir, "type")) == "Instruction" {
 			continue
 		}
-		if bytes, err := parseSize(line(system, path.Join(dir, "size"))); err == nil {
+		if bytes, err := parseSize(procfs.Line(system, path.Join(dir, "size"))); err == nil {
 			return bytes
 		}
 	}
 	return 0
-}
-
-// line returns a file's text without surrounding space; "" if it cannot be read.
-func line(system fs.FS, name string) string {
-	text, err := fs.ReadFile(system, name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
 }

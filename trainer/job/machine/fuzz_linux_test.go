@@ -35,29 +35,3 @@ func TestCountRangesRefuses(t *testing.T) {
 		require.Zero(t, countRanges(list), list)
 	}
 }
-
-// The limits of a control group are at most those of its parents, at any depth, and a group
-// that the kernel does not show has none.
-func FuzzLimits(f *testing.F) {
-	f.Add(uint8(3), uint8(1), "100000 50000", "4096")
-	f.Add(uint8(0), uint8(0), "max 100000", "max")
-	f.Fuzz(func(t *testing.T, depth, at uint8, cpu, memory string) {
-		group := strings.Repeat("/g", int(depth%16))
-		if group == "" {
-			group = "/"
-		}
-		limited := controlGroups + strings.TrimSuffix(strings.Repeat("/g", int(at%16)), "/")
-		cores, bytes := limits(group, func(name string) string {
-			switch name {
-			case limited + "/cpu.max":
-				return cpu
-			case limited + "/memory.max":
-				return memory
-			}
-			return ""
-		})
-		if at%16 > depth%16 && (cores != 0 || bytes != 0) {
-			t.Errorf("%s has the limits of its child %s", group, limited)
-		}
-	})
-}

@@ -5,12 +5,13 @@ package machine
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
+	"github.com/ringtrain/ringtrain/collective/procfs"
 )
 
 // A Machine describes this machine. Fields that the system does not report are zero.
@@ -34,7 +35,7 @@ func This() Machine {
 		Cores: runtime.NumCPU(), Online: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
 		Instructions: fold.Instructions(), Time: time.Now().UTC().Format(time.RFC3339Nano),
 	}
-	m.inquire()
+	m.inquire(os.DirFS("/"))
 	return m
 }
 
@@ -55,21 +56,15 @@ func (m Machine) room() uint64 {
 
 // Processor returns the model of this machine's CPU, or its architecture if the model is
 // not known.
-func Processor() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	return cmp.Or(model(string(text)), runtime.GOARCH)
-}
+func Processor() string { return processor(os.DirFS("/")) }
 
-// model returns the model of the first CPU in the text of /proc/cpuinfo; "" if it has none,
-// as on ARM.
-func model(cpuinfo string) string {
-	for line := range strings.Lines(cpuinfo) {
-		name, value, ok := strings.Cut(line, ":")
-		if ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
+func processor(files fs.FS) string {
+	for name, value := range procfs.Processor(files) {
+		if name == "model name" {
+			return cmp.Or(value, runtime.GOARCH)
 		}
 	}
-	return ""
+	return runtime.GOARCH // as on ARM
 }
 
 // GiB returns a number of bytes as text, such as "15.5 GiB"; 0 is "unknown".

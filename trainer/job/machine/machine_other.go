@@ -2,7 +2,10 @@
 
 package machine
 
-import "runtime"
+import (
+	"io/fs"
+	"runtime"
+)
 
 // inquire adds the system's name. Only Go's own figures are known here.
-func (m *Machine) inquire() { m.Kernel = runtime.GOOS }
+func (m *Machine) inquire(fs.FS) { m.Kernel = runtime.GOOS }

@@ -1,8 +1,10 @@
 package machine
 
 import (
+	"cmp"
 	"runtime"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,7 +33,7 @@ func TestRoom(t *testing.T) {
 
 // The model of the first processor counts. Machines without one are named for their
 // architecture.
-func TestModel(t *testing.T) {
+func TestProcessor(t *testing.T) {
 	for text, want := range map[string]string{
 		"processor\t: 0\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.00GHz\n\nprocessor\t: 1\nmodel name\t: other\n": "Intel(R) Xeon(R) CPU @ 2.00GHz",
 		"model name : AMD: EPYC": "AMD: EPYC",
@@ -41,8 +43,9 @@ func TestModel(t *testing.T) {
 		"my model name: x\n": "",
 		"":                   "",
 	} {
-		require.Equal(t, want, model(text), "%q", text)
+		require.Equal(t, cmp.Or(want, runtime.GOARCH), processor(fstest.MapFS{"proc/cpuinfo": {Data: []byte(text)}}), "%q", text)
 	}
+	require.Equal(t, runtime.GOARCH, processor(fstest.MapFS{}))
 	require.NotEmpty(t, Processor())
 	if runtime.GOOS != "linux" {
 		require.Equal(t, runtime.GOARCH, Processor())

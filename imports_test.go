@@ -16,12 +16,13 @@ const importTable = `
 collective                : collective/schedule collective/fold collective/publish collective/ticks
 collective/schedule       :
 collective/fold           :
-collective/calibration    : collective/procfs collective/schedule
+collective/calibration    : collective/procfs collective/schedule collective/userfiles
 collective/procfs         :
 collective/publish        :
 collective/ticks          :
 collective/sendqueue      :
 collective/secret         :
+collective/userfiles      :
 collective/tcp            : collective collective/publish collective/secret collective/sendqueue
 collective/shm            : collective collective/calibration collective/procfs collective/schedule collective/fold collective/publish collective/sendqueue
 collective/membership     : collective collective/secret
@@ -52,8 +53,8 @@ trainer/atomicfile        :
 trainer/store             : collective/secret trainer/atomicfile
 trainer/checkpoint        : trainer/atomicfile
 trainer/config            :
-trainer/data              : nn nn/text trainer/atomicfile
-trainer/launch            :
+trainer/data              : collective/userfiles nn nn/text trainer/atomicfile
+trainer/launch            : collective/userfiles
 trainer/trace             : collective trainer trainer/atomicfile
 trainer/job/event         : collective collective/query
 trainer/job/crew          : collective/... -collective/ncclgroup trainer trainer/launch trainer/trace trainer/job/event

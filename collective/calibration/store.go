@@ -8,6 +8,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/ringtrain/ringtrain/collective/userfiles"
 )
 
 // format identifies the format of the files, and what the choices mean. Change it when
@@ -76,7 +78,7 @@ func read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > mostFile || !onlyOwnerWrites(info) {
+	if !info.Mode().IsRegular() || info.Size() > mostFile || !userfiles.Own(info, 0o022) {
 		return nil, os.ErrPermission
 	}
 	return os.ReadFile(path)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/ringtrain/ringtrain/collective/userfiles"
 )
 
 // EnvCache is the environment variable in which a launcher passes the Dir of its Cache to
@@ -124,7 +126,7 @@ func checkOwn(dir string) error {
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() || !ownedByUser(info) {
+	if !info.IsDir() || !userfiles.Own(info, 0o077) {
 		return fmt.Errorf("%s must be a directory that only this user can access; remove it, or set XDG_CACHE_HOME", dir)
 	}
 	return nil

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ringtrain/ringtrain/collective/userfiles"
 )
 
 // A Listing describes a running job to other programs of the same user on this machine.
@@ -189,6 +191,13 @@ func registryElsewhere() []string {
 	return []string{filepath.Join(dir, "ringtrain")}
 }
 
+// ownedByUser reports whether a directory belongs to this user and no other user can
+// write to it. The check matters for root, which may run with another user's environment.
+func ownedByUser(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.IsDir() && userfiles.Own(info, 0o022)
+}
+
 // makePrivate creates a directory that only this user can access, unless it exists.
 func makePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -220,4 +229,15 @@ func openPrivate(path string) (*os.Root, error) {
 		return nil, fmt.Errorf("%s was replaced while it was being opened; try again", path)
 	}
 	return dir, nil
+}
+
+// checkPrivate returns an error if another user can read or change a directory.
+func checkPrivate(path string, info fs.FileInfo) error {
+	switch {
+	case !userfiles.Own(info, 0):
+		return fmt.Errorf("%s belongs to another user; have it removed", path)
+	case !userfiles.Own(info, 0o077):
+		return fmt.Errorf("%s is accessible to other users; run chmod 700 on it", path)
+	}
+	return nil
 }

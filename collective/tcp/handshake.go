@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+
+	"github.com/ringtrain/ringtrain/collective/secret"
 )
 
 // A finalRefusal is a refusal by the very process that the dialler wants to reach. It
@@ -96,7 +98,7 @@ func (l *Listener) answerHello(ctx context.Context, link *Link, in *incoming) er
 	theirs, err := readHello(from)
 	switch {
 	case errors.Is(err, errTLS):
-		refuseInPlaintext(in, lacksKey)
+		refuseInPlaintext(in, secret.LacksKey)
 		return err
 	case err != nil && !errors.Is(err, ErrRefused):
 		return err
@@ -113,7 +115,7 @@ func (l *Listener) answerHello(ctx context.Context, link *Link, in *incoming) er
 		}
 		mine := hello{from: l.id, purpose: theirs.purpose, refusal: err.Error()}
 		if _, sendErr := link.conn.Write(mine.append(nil)); sendErr == nil {
-			linger(in)
+			secret.Linger(in.Conn, in)
 		}
 		return err
 	}

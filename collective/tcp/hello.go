@@ -109,7 +109,7 @@ func readHello(r io.Reader) (hello, error) {
 	if _, err := io.ReadFull(r, fixed[:len(magic)+4]); err != nil {
 		return h, err
 	}
-	if isTLS(fixed) {
+	if secret.IsTLS(fixed) {
 		return h, errTLS
 	}
 	if string(fixed[:len(magic)]) != magic {

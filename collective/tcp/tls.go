@@ -6,28 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 
 	"github.com/ringtrain/ringtrain/collective/secret"
 )
 
-// The refusals if only one side has a key.
-const (
-	wantsKey = "it has a key, and this process has none: give both the same key file"
-	lacksKey = "it has no key, and this process has one: give both the same key file"
-)
+// wantsKey is the refusal if only this process has a key.
+const wantsKey = "it has a key, and this process has none: give both the same key file"
 
 // maxRecord is the maximum payload of a TLS record, in bytes.
 const maxRecord = 16 << 10
 
-// maxDrain is the maximum number of bytes that linger reads.
-const maxDrain = 64 << 10
-
 // errTLS is returned if a TLS handshake arrives instead of a hello.
 var errTLS = fmt.Errorf("%w: it uses TLS", ErrNotOurs)
-
-// isTLS reports whether b is the beginning of a TLS handshake.
-func isTLS(b []byte) bool { return len(b) > 1 && b[0] == 0x16 && b[1] == 3 }
 
 // encrypted reports whether the Link uses TLS.
 func (l *Link) encrypted() bool { return l.conn != l.raw }
@@ -66,12 +56,11 @@ func (l *Link) acceptTLS(ctx context.Context, id *secret.Identity, in *incoming)
 	conn := tls.Server(in, config)
 	l.conn = conn
 	err := conn.HandshakeContext(ctx)
-	var plain tls.RecordHeaderError
 	switch {
-	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == magic[:len(plain.RecordHeader)]:
+	case secret.IsPlain(err, magic):
 		refuseInPlaintext(in, wantsKey)
 	case errors.Is(err, secret.ErrOtherKey), errors.Is(err, secret.ErrOtherPeer), errors.Is(err, secret.ErrClock):
-		linger(in) // crypto/tls has sent an alert
+		secret.Linger(in.Conn, in) // crypto/tls has sent an alert
 	}
 	return err
 }
@@ -95,20 +84,14 @@ func (l *Link) checkCertificate(theirs Identity) error {
 // dialError explains why a dialler's handshake failed.
 func dialError(err error) error {
 	var header tls.RecordHeaderError
-	var remote *net.OpError
-	switch {
-	case errors.Is(err, secret.ErrOtherKey), errors.Is(err, secret.ErrOtherPeer), errors.Is(err, secret.ErrClock):
-		var wrapped *tls.CertificateVerificationError
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err
-		}
-		return fmt.Errorf("%w: %w", ErrRefused, err)
-	case errors.As(err, &header) && string(header.RecordHeader[:]) == magic[:len(header.RecordHeader)]:
-		return fmt.Errorf("%w: %s", ErrRefused, lacksKey)
+	reason, refused := secret.Refusal(err, magic)
+	switch alert := secret.Alert(err); {
+	case refused && alert != nil:
+		return fmt.Errorf("%w: %w (%v)", ErrRefused, reason, alert)
+	case refused:
+		return fmt.Errorf("%w: %w", ErrRefused, reason)
 	case errors.As(err, &header):
 		return fmt.Errorf("%w: it sent %q", ErrNotOurs, header.RecordHeader[:])
-	case errors.As(err, &remote) && remote.Op == "remote error": // a TLS alert
-		return fmt.Errorf("%w: it rejected this process's certificate: it has a different key, or its clock differs by more than a day (%v)", ErrRefused, remote.Err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errHungUp
 	}
@@ -120,16 +103,7 @@ func dialError(err error) error {
 func refuseInPlaintext(in *incoming, reason string) {
 	refusal := hello{refusal: reason}
 	if _, err := in.Write(refusal.append(nil)); err == nil {
-		linger(in)
-	}
-}
-
-// linger keeps a connection open until the other side has read why it was refused. If
-// unread data is left when a connection closes, the kernel resets it, and the refusal may
-// be lost.
-func linger(in *incoming) {
-	if c, ok := in.Conn.(*net.TCPConn); ok && c.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, in, maxDrain)
+		secret.Linger(in.Conn, in)
 	}
 }
 

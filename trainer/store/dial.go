@@ -79,26 +79,16 @@ func readReply(conn net.Conn, limit int) (reply, error) {
 // keys, identities or clocks.
 func tlsError(err error) error {
 	var header tls.RecordHeaderError
-	var wrapped *tls.CertificateVerificationError
-	var remote *net.OpError
+	reason, refused := secret.Refusal(err, magic)
 	switch {
-	case errors.Is(err, secret.ErrOtherKey), errors.Is(err, secret.ErrOtherPeer), errors.Is(err, secret.ErrClock):
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err
-		}
-		switch {
-		case errors.Is(err, secret.ErrOtherKey):
-			err = fmt.Errorf("%w; give both the same key file", err)
-		case errors.Is(err, secret.ErrOtherPeer):
-			err = fmt.Errorf("%w; check the address of the store", err)
-		}
-		return fmt.Errorf("%w: %w", ErrRefused, err) // ErrClock says what to do
-	case errors.As(err, &header) && string(header.RecordHeader[:]) == magic[:len(header.RecordHeader)]:
-		return fmt.Errorf("%w: it has no key, and this process has one: give both the same key file", ErrRefused)
+	case errors.Is(reason, secret.ErrOtherKey):
+		return fmt.Errorf("%w: %w; give both the same key file", ErrRefused, reason)
+	case errors.Is(reason, secret.ErrOtherPeer):
+		return fmt.Errorf("%w: %w; check the address of the store", ErrRefused, reason)
+	case refused: // the reason says what to do
+		return fmt.Errorf("%w: %w", ErrRefused, reason)
 	case errors.As(err, &header):
 		return fmt.Errorf("%w: it is not a store of ringtrain", ErrRefused)
-	case errors.As(err, &remote) && remote.Op == "remote error": // a TLS alert
-		return fmt.Errorf("%w: it rejected this process's certificate: it has a different key, or its clock differs by more than a day", ErrRefused)
 	}
 	return err
 }

@@ -22,7 +22,6 @@ const (
 	handshakeTime = 10 * time.Second // maximum duration of a handshake
 	messageTime   = 2 * time.Minute  // maximum time in which no bytes of a message move
 	acceptRetry   = 10 * time.Millisecond
-	maxLinger     = 64 << 10 // bytes of a refused client that are read before the connection closes
 )
 
 // The identity of a server in its certificate. The nonce is that of every start, because
@@ -175,7 +174,7 @@ func (s *Server) converse(raw net.Conn) {
 		s.report(raw, err)
 		_ = raw.SetDeadline(time.Now().Add(handshakeTime))
 		if writeMessage(conn, replyTo(err).encode()) == nil {
-			linger(raw)
+			secret.Linger(raw, raw)
 		}
 	}
 }
@@ -224,16 +223,15 @@ func (s *Server) handshake(raw net.Conn) (net.Conn, error) {
 	if s.identity != nil {
 		conn = tls.Server(raw, s.identity.Server())
 		err := conn.(*tls.Conn).HandshakeContext(s.ctx)
-		var plain tls.RecordHeaderError
 		switch {
-		case errors.As(err, &plain) && string(plain.RecordHeader[:]) == magic[:len(plain.RecordHeader)]:
+		case secret.IsPlain(err, magic):
 			_, _ = raw.Write(hello())
 			return raw, fmt.Errorf("%w: it has a key, and the client has none: give both the same key file", ErrRefused)
 		case err != nil:
 			if errors.Is(err, secret.ErrOtherKey) || errors.Is(err, secret.ErrClock) {
 				s.report(raw, err)
 			}
-			linger(raw) // crypto/tls has sent an alert
+			secret.Linger(raw, raw) // crypto/tls has sent an alert
 			return conn, err
 		}
 	}
@@ -241,7 +239,7 @@ func (s *Server) handshake(raw net.Conn) (net.Conn, error) {
 	if _, err := io.ReadFull(conn, theirs); err != nil {
 		return conn, err
 	}
-	isTLS := s.identity == nil && theirs[0] == 0x16 && theirs[1] == 3 // the beginning of a TLS handshake
+	isTLS := s.identity == nil && secret.IsTLS(theirs)
 	if !isTLS && !bytes.HasPrefix(theirs, []byte(magic)) {
 		return conn, errors.New("not a client of a store") // it gets no answer
 	}
@@ -258,11 +256,3 @@ func (s *Server) handshake(raw net.Conn) (net.Conn, error) {
 }
 
 func hello() []byte { return append([]byte(magic), protocol) }
-
-// linger keeps a connection open until the client has read why it was refused. If unread
-// data is left when a connection closes, the kernel resets it, and the reply may be lost.
-func linger(conn net.Conn) {
-	if c, ok := conn.(*net.TCPConn); ok && c.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, conn, maxLinger)
-	}
-}

@@ -27,10 +27,10 @@ collective/tcp            : collective collective/publish collective/secret coll
 collective/shm            : collective collective/calibration collective/procfs collective/schedule collective/fold collective/publish collective/sendqueue
 collective/membership     : collective collective/secret
 collective/query          : collective collective/secret collective/tcp collective/membership
-collective/cluster        : collective collective/calibration collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership
+collective/cluster        : collective collective/calibration collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership collective/userfiles
 collective/ncclgroup      : collective cuda nccl
 collective/collectivetest : collective collective/schedule
-cuda                      :
+cuda                      : collective/userfiles
 cuda/emulator             :
 cuda/kernels              : nn
 nccl                      : cuda

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/ringtrain/ringtrain/collective/userfiles"
 )
 
 // A Cache keeps compiled images in files, so that only the first run compiles. Processes
@@ -17,14 +19,14 @@ type Cache struct{ dir string }
 // NewCache returns a Cache in dir, which is created when the first image is stored.
 func NewCache(dir string) Cache { return Cache{dir} }
 
-// UserCache returns the Cache in the user's cache directory, under ringtrain/kernels. If
-// there is no such directory, it keeps nothing.
+// UserCache returns the Cache in the directory kernels of userfiles.CacheDir. If there is
+// no such directory, it keeps nothing.
 func UserCache() Cache {
-	dir, err := os.UserCacheDir()
+	dir, err := userfiles.CacheDir()
 	if err != nil {
 		return Cache{}
 	}
-	return NewCache(filepath.Join(dir, "ringtrain", "kernels"))
+	return NewCache(filepath.Join(dir, "kernels"))
 }
 
 // imageMagic begins each file. The SHA-256 of the image and the image follow.

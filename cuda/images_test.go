@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/userfiles"
 )
 
 func TestCacheKeeps(t *testing.T) {
@@ -84,4 +86,11 @@ func TestImageKey(t *testing.T) {
 	require.NotEqual(t, imageKey("ab", "c"), imageKey("a", "bc"))
 	require.NotEqual(t, imageKey("a"), imageKey("a", ""))
 	require.Len(t, imageKey(), 64)
+}
+
+// Images go to the cache directory that the user or a launcher has chosen.
+func TestUserCache(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(userfiles.EnvCache, dir)
+	require.Equal(t, NewCache(filepath.Join(dir, "kernels")), UserCache())
 }

@@ -2,9 +2,9 @@ package cluster
 
 import (
 	"os"
-	"path/filepath"
 
 	"github.com/ringtrain/ringtrain/collective/calibration"
+	"github.com/ringtrain/ringtrain/collective/userfiles"
 )
 
 // calibration returns how this host's ranks make their choices.
@@ -18,9 +18,7 @@ func (n *Node) calibration() (calibration.Policy, error) {
 // Config.CacheDir.
 func Choices(dir string) *calibration.Store {
 	if dir == "" {
-		if cache, err := os.UserCacheDir(); err == nil {
-			dir = filepath.Join(cache, "ringtrain")
-		}
+		dir, _ = userfiles.CacheDir()
 	}
 	return &calibration.Store{Dir: dir, Host: calibration.ThisHost(os.DirFS("/")), Version: buildVersion()}
 }

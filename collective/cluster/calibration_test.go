@@ -110,3 +110,9 @@ func TestLinksOfNextGroup(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestChoicesDirectory(t *testing.T) {
+	t.Setenv(cluster.EnvCacheDir, "elsewhere")
+	require.Equal(t, "elsewhere", cluster.Choices("").Dir)
+	require.Equal(t, "here", cluster.Choices("here").Dir)
+}

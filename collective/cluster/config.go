@@ -80,8 +80,8 @@ type Config struct {
 	// counts. "" means auto: choices from CacheDir or, if that has none, from trial calls
 	// when the host forms its first group, which take at most calibration.Bound.
 	Calibration string
-	// CacheDir is where choices are kept. "" means "ringtrain" in the user's cache
-	// directory.
+	// CacheDir is where choices are kept. "" means the value of EnvCacheDir or, without
+	// one, "ringtrain" in the user's cache directory.
 	CacheDir string
 
 	// Streams is the number of TCP connections for large messages between two ranks: 1

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/userfiles"
 )
 
 // The variables with which a launcher configures its workers. Each is a field of
@@ -32,7 +33,7 @@ const (
 
 	// These two are also for users. A worker inherits them from its launcher.
 	EnvCalibration = "RINGTRAIN_CALIBRATION"
-	EnvCacheDir    = "RINGTRAIN_CACHE_DIR"
+	EnvCacheDir    = userfiles.EnvCache
 )
 
 // FromEnv returns the Config that a launcher passed on with Config.Environ. ok is

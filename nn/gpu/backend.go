@@ -47,7 +47,7 @@ type Options struct {
 	// Notice, if not nil, gets one line if New has to use a fallback. It is also called
 	// later, from inside Do, if cuDNN is installed but does not work.
 	Notice func(line string)
-	// Cache is the directory for compiled kernels. "" means the user's cache directory.
+	// Cache is the directory for compiled kernels. "" means that of cuda.UserCache.
 	Cache string
 }
 

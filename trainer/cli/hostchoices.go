@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 
 	"github.com/ringtrain/ringtrain/collective/calibration"
@@ -14,7 +13,7 @@ import (
 // of ranks up to two per core.
 func storedChoices() []calibration.Report {
 	all := []calibration.Report{}
-	store := cluster.Choices(os.Getenv(cluster.EnvCacheDir))
+	store := cluster.Choices("")
 	for ranks := 2; ranks <= max(4, 2*runtime.NumCPU()); ranks++ {
 		if kept, ok := store.Load(ranks); ok {
 			all = append(all, calibration.Report{Choices: kept.Choices, Ranks: ranks, Source: calibration.FromStore})

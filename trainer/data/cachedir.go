@@ -13,7 +13,7 @@ import (
 
 // EnvCache is the environment variable in which a launcher passes the Dir of its Cache to
 // its workers, so that they use the same files.
-const EnvCache = "RINGTRAIN_CACHE_DIR"
+const EnvCache = userfiles.EnvCache
 
 // A Cache is this user's directory for files that can be regenerated: datasets, compiled
 // kernels, tables.
@@ -72,12 +72,8 @@ func temporaryCache() string {
 
 // userCache returns the cache in the user's cache directory.
 func userCache() (Cache, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return Cache{}, err
-	}
-	dir = filepath.Join(dir, "ringtrain")
-	return Cache{Dir: dir, user: dir}, nil
+	dir, err := userfiles.DefaultCacheDir()
+	return Cache{Dir: dir, user: dir}, err
 }
 
 // Find returns the path at which to read a file or directory of the cache. If it exists

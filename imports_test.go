@@ -23,11 +23,12 @@ collective/ticks          :
 collective/sendqueue      :
 collective/secret         :
 collective/userfiles      :
+collective/version        :
 collective/tcp            : collective collective/publish collective/secret collective/sendqueue
 collective/shm            : collective collective/calibration collective/procfs collective/schedule collective/fold collective/publish collective/sendqueue
 collective/membership     : collective collective/secret
 collective/query          : collective collective/secret collective/tcp collective/membership
-collective/cluster        : collective collective/calibration collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership collective/userfiles
+collective/cluster        : collective collective/calibration collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership collective/userfiles collective/version
 collective/ncclgroup      : collective cuda nccl
 collective/collectivetest : collective collective/schedule
 cuda                      : collective/userfiles
@@ -59,7 +60,7 @@ trainer/trace             : collective trainer trainer/atomicfile
 trainer/job/event         : collective collective/query
 trainer/job/crew          : collective/... -collective/ncclgroup trainer trainer/launch trainer/trace trainer/job/event
 trainer/job/machine       : collective/fold collective/procfs
-trainer/job/build         : collective/tcp
+trainer/job/build         : collective/tcp collective/version
 trainer/job/tuned         : collective collective/cluster collective/schedule trainer/data trainer/job/build trainer/job/crew trainer/job/event trainer/job/machine
 trainer/job/status        : collective collective/cluster collective/membership collective/query trainer/job/crew trainer/launch trainer/trace
 trainer/job/device        : collective/... cuda nccl nn nn/gpu trainer trainer/atomicfile trainer/data trainer/job/crew trainer/job/machine

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/collective/userfiles"
+	"github.com/ringtrain/ringtrain/collective/version"
 )
 
 // calibration returns how this host's ranks make their choices.
@@ -20,7 +21,7 @@ func Choices(dir string) *calibration.Store {
 	if dir == "" {
 		dir, _ = userfiles.CacheDir()
 	}
-	return &calibration.Store{Dir: dir, Host: calibration.ThisHost(os.DirFS("/")), Version: buildVersion()}
+	return &calibration.Store{Dir: dir, Host: calibration.ThisHost(os.DirFS("/")), Version: version.Build(version.Recorded())}
 }
 
 // calibrated records the choices of the newest Group.

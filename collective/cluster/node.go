@@ -19,6 +19,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/collective/shm"
 	"github.com/ringtrain/ringtrain/collective/tcp"
+	"github.com/ringtrain/ringtrain/collective/version"
 )
 
 // connectTime is the default of Config.ConnectTime. All members of a View were alive
@@ -80,7 +81,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 		n.member.Addrs = append(n.member.Addrs, netip.AddrPortFrom(a, port))
 	}
 	n.agent, err = membership.Start(ctx, membership.Config{
-		Member: n.member, Nodes: c.Nodes, NodeRank: c.NodeRank, Rank0: c.Rank0, Version: moduleVersion(), Same: c.same(),
+		Member: n.member, Nodes: c.Nodes, NodeRank: c.NodeRank, Rank0: c.Rank0, Version: version.Release(version.Recorded()), Same: c.same(),
 		Check: c.checkInterface, MinSize: c.MinSize, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey,
 		Log: c.Log, Progress: c.Progress, Answer: c.Answer,
 	})

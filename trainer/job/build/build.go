@@ -2,16 +2,16 @@
 package build
 
 import (
-	"cmp"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/ringtrain/ringtrain/collective/tcp"
+	"github.com/ringtrain/ringtrain/collective/version"
 )
 
 // A Build describes how this program was built.
 type Build struct {
-	Version  string `json:"version"`            // of the module; (devel) in a working tree
+	Version  string `json:"version"`            // of this library; see version.Of
 	Revision string `json:"revision,omitempty"` // of the repository
 	Dirty    bool   `json:"dirty"`              // the tree had uncommitted changes
 	Go       string `json:"go"`
@@ -23,20 +23,11 @@ type Build struct {
 }
 
 // Read returns what the go command recorded in this program.
-func Read() Build { return of(recorded()) }
-
-// recorded returns what the go command recorded; nothing in a program that it did not
-// build.
-func recorded() *debug.BuildInfo {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info
-	}
-	return &debug.BuildInfo{}
-}
+func Read() Build { return of(version.Recorded()) }
 
 // of returns the Build that info describes.
 func of(info *debug.BuildInfo) Build {
-	b := Build{Version: version(info), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Wire: tcp.Version}
+	b := Build{Version: version.Of(info), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Wire: tcp.Version}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -52,7 +43,5 @@ func of(info *debug.BuildInfo) Build {
 	return b
 }
 
-// Version returns the version of the main module; (devel) in a working tree.
-func Version() string { return version(recorded()) }
-
-func version(info *debug.BuildInfo) string { return cmp.Or(info.Main.Version, "(devel)") }
+// Version returns the version of this library in this program; see version.Of.
+func Version() string { return version.Of(version.Recorded()) }

@@ -17,7 +17,7 @@ func TestOf(t *testing.T) {
 
 	released := here
 	released.Version, released.Revision, released.Dirty, released.Cgo, released.Tags = "v1.2.3", "0123abcd", true, true, "gpu,noasm"
-	require.Equal(t, released, of(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+	require.Equal(t, released, of(&debug.BuildInfo{Main: debug.Module{Path: "github.com/ringtrain/ringtrain", Version: "v1.2.3"}, Settings: []debug.BuildSetting{
 		{Key: "-tags", Value: "gpu,noasm"}, {Key: "CGO_ENABLED", Value: "1"}, {Key: "vcs.revision", Value: "0123abcd"},
 		{Key: "vcs.modified", Value: "true"}, {Key: "GOAMD64", Value: "v1"},
 	}}))
@@ -46,5 +46,5 @@ func TestFieldsThatAreLeftOut(t *testing.T) {
 	clean := of(&debug.BuildInfo{Settings: settings})
 	settings[1].Value = "true"
 	require.NotEqual(t, clean, of(&debug.BuildInfo{Settings: settings}))
-	require.Equal(t, "v0.2.1-0.20260101000000-0123456789ab", of(&debug.BuildInfo{Main: debug.Module{Version: "v0.2.1-0.20260101000000-0123456789ab"}}).Version)
+	require.Equal(t, "v0.2.1-0.20260101000000-0123456789ab", of(&debug.BuildInfo{Main: debug.Module{Path: "github.com/ringtrain/ringtrain", Version: "v0.2.1-0.20260101000000-0123456789ab"}}).Version)
 }

@@ -2,38 +2,22 @@ package bench
 
 import (
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
+
+	"github.com/ringtrain/ringtrain/collective/calibration"
 )
 
 // ParseSize reads a number of bytes: digits, and K, M or G in either case for
 // KiB, MiB or GiB, as nccl-tests does.
 func ParseSize(text string) (int, error) {
-	digits, shift := text, 0
-	if n := len(text); n > 0 {
-		if i := strings.IndexByte("KMG", text[n-1]&^0x20); i >= 0 {
-			digits, shift = text[:n-1], 10*(i+1)
-		}
-	}
-	bytes, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || bytes > math.MaxInt64>>shift || bytes<<shift > math.MaxInt {
+	bytes, ok := calibration.ParseSize(text)
+	if !ok {
 		return 0, fmt.Errorf("%q is not a size: write bytes, or a number with K, M or G", text)
 	}
-	return int(bytes << shift), nil
+	return bytes, nil
 }
 
 // FormatSize returns the shortest text that ParseSize reads as bytes.
-func FormatSize(bytes int) string {
-	units := ""
-	for _, u := range []string{"K", "M", "G"} {
-		if bytes == 0 || bytes%1024 != 0 {
-			break
-		}
-		bytes, units = bytes/1024, u
-	}
-	return strconv.Itoa(bytes) + units
-}
+func FormatSize(bytes int) string { return calibration.FormatSize(bytes) }
 
 // Sweep returns begin, begin*factor and so on, up to end.
 func Sweep(begin, end, factor int) ([]int, error) {

@@ -3,7 +3,6 @@ package calibration
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 )
 
@@ -148,21 +147,10 @@ func (c Choices) String() string {
 	return strings.Join(parts, ",")
 }
 
-// units are the units of sizes, largest first.
-var units = [...]struct {
-	name  string
-	shift int
-}{{"G", 30}, {"M", 20}, {"K", 10}}
-
 // size returns a number with a unit if that is exact, such as 128K.
 func size(n int) string {
 	if n == 0 {
 		return "off"
 	}
-	for _, u := range units {
-		if n%(1<<u.shift) == 0 {
-			return strconv.Itoa(n>>u.shift) + u.name
-		}
-	}
-	return strconv.Itoa(n)
+	return FormatSize(n)
 }

@@ -33,6 +33,7 @@ func TestParse(t *testing.T) {
 		{"off", Off, nil},
 		{"refine", Refine, nil},
 		{"chunk=64K", Auto, map[string]int{"chunk": 64 << 10}},
+		{"chunk=64k", Auto, map[string]int{"chunk": 64 << 10}},
 		{"off,read-most=off,read-least=1M", Off, map[string]int{"read-most": 0, "read-least": 1 << 20}},
 		{"string-least=1,off", Off, map[string]int{"string-least": 1}},
 	} {

@@ -55,7 +55,7 @@ func secondLevel(system fs.FS) int {
 		if procfs.Line(system, path.Join(dir, "level")) != "2" || procfs.Line(system, path.Join(dir, "type")) == "Instruction" {
 			continue
 		}
-		if bytes, err := parseSize(procfs.Line(system, path.Join(dir, "size"))); err == nil {
+		if bytes, ok := ParseSize(procfs.Line(system, path.Join(dir, "size"))); ok {
 			return bytes
 		}
 	}

@@ -2,7 +2,6 @@ package calibration
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -65,7 +64,7 @@ func Parse(text string) (Policy, error) {
 		if f == nil {
 			return p, fmt.Errorf("unknown choice %q: use one of %s", name, strings.Join(names(), ", "))
 		}
-		n, err := parseSize(value)
+		n, err := parseValue(value)
 		if err == nil {
 			err = f.check(n)
 		}
@@ -89,22 +88,16 @@ func parseMode(name string) (Mode, error) {
 	return Off, fmt.Errorf("%q is neither auto, off, refine nor a choice such as chunk=64K", name)
 }
 
-// parseSize reads what size writes.
-func parseSize(text string) (int, error) {
+// parseValue reads what size writes.
+func parseValue(text string) (int, error) {
 	if text == "off" {
 		return 0, nil
 	}
-	digits, shift := text, 0
-	for _, u := range units {
-		if before, ok := strings.CutSuffix(text, u.name); ok {
-			digits, shift = before, u.shift
-		}
-	}
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 || n > mostSize>>shift {
+	n, ok := ParseSize(text)
+	if !ok || n > mostSize {
 		return 0, fmt.Errorf("%q is not a size: use bytes, or a number with K, M or G, or off", text)
 	}
-	return n << shift, nil
+	return n, nil
 }
 
 func find(name string) *field {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/collective/userfiles"
 )
 
 // linkFormat identifies the format of files of links, and what their numbers mean.
@@ -40,7 +41,7 @@ func (s *Store) LoadLinks(hosts string) (schedule.Links, bool) {
 		return schedule.Links{}, false
 	}
 	key := linkKey{s.Host, hosts, s.Version}
-	text, err := read(s.linkPath(key))
+	text, err := userfiles.Read(s.linkPath(key), mostFile, 0o022)
 	if err != nil {
 		return schedule.Links{}, false
 	}

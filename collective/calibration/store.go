@@ -61,7 +61,7 @@ func (s *Store) Load(ranks int) (Kept, bool) {
 	if s == nil || s.Dir == "" {
 		return Kept{}, false
 	}
-	text, err := read(s.path(ranks))
+	text, err := userfiles.Read(s.path(ranks), mostFile, 0o022)
 	if err != nil {
 		return Kept{}, false
 	}
@@ -70,18 +70,6 @@ func (s *Store) Load(ranks int) (Kept, bool) {
 		return Kept{}, false
 	}
 	return in.Kept, true
-}
-
-// read reads a file that only this user can write.
-func read(path string) ([]byte, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > mostFile || !userfiles.Own(info, 0o022) {
-		return nil, os.ErrPermission
-	}
-	return os.ReadFile(path)
 }
 
 // Save keeps the choices of this number of ranks. Readers see the old file or the new

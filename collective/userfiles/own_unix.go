@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// noFollow makes opening a link fail, and opening a pipe return.
+const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
 // Own reports whether a file belongs to this user and grants other users none of the
 // permissions in denied, such as 0o022.
 func Own(info fs.FileInfo, denied fs.FileMode) bool {

@@ -48,3 +48,19 @@ func TestOwn(t *testing.T) {
 		require.False(t, Own(unknown{info}, c.denied))
 	}
 }
+
+// Neither files that others can write, nor links, nor pipes are read.
+func TestReadOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	path, link, pipe := filepath.Join(dir, "x"), filepath.Join(dir, "link"), filepath.Join(dir, "pipe")
+	require.NoError(t, os.WriteFile(path, []byte("abc"), 0o600))
+	require.NoError(t, os.Symlink(path, link))
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err := Read(link, 3, 0o022)
+	require.Error(t, err)
+	_, err = Read(pipe, 3, 0o022)
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.NoError(t, os.Chmod(path, 0o620))
+	_, err = Read(path, 3, 0o022)
+	require.ErrorIs(t, err, fs.ErrPermission)
+}

@@ -70,6 +70,7 @@ func (c Cache) put(key string, image []byte) error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
 	}
+	userfiles.Sweep(c.dir, ".new-*")
 	f, err := os.CreateTemp(c.dir, ".new-*")
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,4 +94,18 @@ func TestUserCache(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(userfiles.EnvCache, dir)
 	require.Equal(t, NewCache(filepath.Join(dir, "kernels")), UserCache())
+}
+
+// A killed process leaves an incomplete image behind, and the next one that stores an image
+// removes it.
+func TestCacheSweeps(t *testing.T) {
+	c := NewCache(t.TempDir())
+	left := filepath.Join(c.dir, ".new-1")
+	require.NoError(t, os.WriteFile(left, []byte("x"), 0o600))
+	old := time.Now().Add(-2 * time.Hour)
+	require.NoError(t, os.Chtimes(left, old, old))
+	require.NoError(t, c.put("k", []byte("x")))
+	require.NoFileExists(t, left)
+	_, ok := c.get("k")
+	require.True(t, ok)
 }

@@ -90,6 +90,7 @@ func (s *Store) write(path string, value any) error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return err
 	}
+	userfiles.Sweep(s.Dir, "calibration-*.tmp", "links-*.tmp")
 	part := path + "." + rand.Text() + ".tmp"
 	if err := os.WriteFile(part, append(text, '\n'), 0o644); err != nil {
 		return errors.Join(err, os.Remove(part))

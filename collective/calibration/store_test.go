@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -80,6 +81,21 @@ func TestBadFiles(t *testing.T) {
 	entries, err := os.ReadDir(s.Dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "no temporary file is left")
+}
+
+// Killed processes leave temporary files behind, and Save removes them.
+func TestSaveSweeps(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
+	for _, path := range []string{s.path(2), s.linkPath(linkKey{})} {
+		left := path + ".X.tmp"
+		require.NoError(t, os.WriteFile(left, nil, 0o600))
+		old := time.Now().Add(-2 * time.Hour)
+		require.NoError(t, os.Chtimes(left, old, old))
+	}
+	require.NoError(t, s.Save(2, Kept{Choices: Default(2)}))
+	entries, err := os.ReadDir(s.Dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
 }
 
 func TestNoStore(t *testing.T) {

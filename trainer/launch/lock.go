@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/ringtrain/ringtrain/collective/userfiles"
 )
 
 // LockName is the name of the lock file in a locked directory.
@@ -86,6 +88,7 @@ func TakeLock(dir string, o LockOptions) (*Lock, error) {
 		return nil, err
 	}
 	text = append(text, '\n')
+	userfiles.Sweep(dir, LockName+".*.tmp")
 	for {
 		err := placeLock(path, text)
 		if err == nil {
@@ -258,7 +261,7 @@ func readGuard(path string) (content []byte, old bool) {
 
 // tempFor creates an empty file next to path that everybody may read.
 func tempFor(path string) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return "", err
 	}

@@ -207,3 +207,16 @@ func TestKilledTakeoverRace(t *testing.T) {
 		requireOnly(t, filepath.Dir(path), LockName)
 	}
 }
+
+// The temporary file of a process that was killed while it took the lock does not stay.
+func TestLockSweeps(t *testing.T) {
+	dir := t.TempDir()
+	temp, err := tempFor(filepath.Join(dir, LockName))
+	require.NoError(t, err)
+	old := time.Now().Add(-2 * time.Hour)
+	require.NoError(t, os.Chtimes(temp, old, old))
+	l, err := TakeLock(dir, LockOptions{})
+	require.NoError(t, err)
+	requireOnly(t, dir, LockName)
+	require.NoError(t, l.Unlock())
+}

@@ -15,20 +15,21 @@ const importTable = `
 .                         :
 collective                : collective/schedule collective/fold collective/publish collective/ticks
 collective/schedule       :
+collective/errtext        :
 collective/fold           :
 collective/calibration    : collective/procfs collective/schedule collective/userfiles
 collective/procfs         :
 collective/publish        :
 collective/ticks          :
 collective/sendqueue      :
-collective/secret         :
+collective/secret         : collective/errtext
 collective/userfiles      :
 collective/version        :
 collective/tcp            : collective collective/publish collective/secret collective/sendqueue
 collective/shm            : collective collective/calibration collective/procfs collective/schedule collective/fold collective/publish collective/sendqueue
 collective/membership     : collective collective/secret
-collective/query          : collective collective/secret collective/tcp collective/membership
-collective/cluster        : collective collective/calibration collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership collective/userfiles collective/version
+collective/query          : collective collective/errtext collective/secret collective/tcp collective/membership
+collective/cluster        : collective collective/calibration collective/errtext collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership collective/userfiles collective/version
 collective/ncclgroup      : collective cuda nccl
 collective/collectivetest : collective collective/schedule
 cuda                      : collective/userfiles
@@ -51,9 +52,9 @@ trainer/trainertest       : collective collective/collectivetest nn nn/cpu nn/mo
 trainer/paramserver       : collective nn nn/cpu nn/optim trainer
 trainer/paramserver/keyed : collective nn nn/optim trainer/store
 trainer/atomicfile        :
-trainer/store             : collective/secret trainer/atomicfile
-trainer/checkpoint        : trainer/atomicfile
-trainer/config            :
+trainer/store             : collective/errtext collective/secret trainer/atomicfile
+trainer/checkpoint        : collective/errtext trainer/atomicfile
+trainer/config            : collective/errtext
 trainer/data              : collective/userfiles nn nn/text trainer/atomicfile
 trainer/launch            : collective/userfiles
 trainer/trace             : collective trainer trainer/atomicfile

@@ -2,12 +2,13 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/ringtrain/ringtrain/collective/errtext"
 )
 
 // AddrTowards returns the address of this machine from which it reaches a
@@ -15,19 +16,10 @@ import (
 func AddrTowards(hostport string) (netip.Addr, error) {
 	conn, err := net.Dial("udp", hostport)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("cluster: cannot reach %s: %w", hostport, reason(err))
+		return netip.Addr{}, fmt.Errorf("cluster: cannot reach %s: %w", hostport, errtext.Reason(err))
 	}
 	defer conn.Close()
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
-}
-
-// reason returns an error without the operation that net puts before it.
-func reason(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
 }
 
 // LocalAddr returns the address of this machine that host means. An IP address is

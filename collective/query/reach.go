@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ringtrain/ringtrain/collective/errtext"
 )
 
 // How long an asker waits, and what it accepts.
@@ -290,14 +292,11 @@ func portOf(target string) int {
 
 // reason returns the text of a network error without the name of the failed call.
 func reason(err error) string {
-	var op *net.OpError
+	err = errtext.Reason(err)
 	switch {
 	case err == nil:
 		return "unexpected answer"
-	case errors.As(err, &op) && op.Err != nil:
-		err = op.Err
-	}
-	if os.IsTimeout(err) {
+	case os.IsTimeout(err):
 		return "no answer"
 	}
 	return strings.TrimPrefix(err.Error(), "connect: ")

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+
+	"github.com/ringtrain/ringtrain/collective/errtext"
 )
 
 // maxFile is a generous limit for the text of a Key with surrounding space.
@@ -21,25 +23,25 @@ var ErrLoose = errors.New("the key may not be secret")
 func ReadFile(path string) (Key, error) {
 	info, err := os.Stat(path) // before opening, because opening a pipe waits
 	if err != nil {
-		return Key{}, fmt.Errorf("key file %s: %w", path, reason(err))
+		return Key{}, fmt.Errorf("key file %s: %w", path, errtext.Reason(err))
 	}
 	if !info.Mode().IsRegular() {
 		return Key{}, fmt.Errorf("key file %s: not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return Key{}, fmt.Errorf("key file %s: %w", path, reason(err))
+		return Key{}, fmt.Errorf("key file %s: %w", path, errtext.Reason(err))
 	}
 	defer f.Close()
 	if info, err = f.Stat(); err != nil {
-		return Key{}, fmt.Errorf("key file %s: %w", path, reason(err))
+		return Key{}, fmt.Errorf("key file %s: %w", path, errtext.Reason(err))
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
 		return Key{}, fmt.Errorf("key file %s: %w: the file is accessible to other users (mode %#o); run chmod 600 %s, and create a new key if it may have been read", path, ErrLoose, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
-		return Key{}, fmt.Errorf("key file %s: %w", path, reason(err))
+		return Key{}, fmt.Errorf("key file %s: %w", path, errtext.Reason(err))
 	}
 	k, err := ParseKey(string(text))
 	if err != nil {
@@ -59,24 +61,15 @@ func WriteFile(path string, k Key) error {
 		return fmt.Errorf("key file %s: %w; it is not overwritten, because other machines may use its key; choose another name or delete it first", path, fs.ErrExist)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("key file %s: the directory does not exist: %w", path, reason(err))
+		return fmt.Errorf("key file %s: the directory does not exist: %w", path, errtext.Reason(err))
 	}
 	if err != nil {
-		return fmt.Errorf("key file %s: %w", path, reason(err))
+		return fmt.Errorf("key file %s: %w", path, errtext.Reason(err))
 	}
 	_, err = io.WriteString(f, k.Text()+"\n")
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {
-		return errors.Join(fmt.Errorf("key file %s: %w", path, reason(err)), os.Remove(path))
+		return errors.Join(fmt.Errorf("key file %s: %w", path, errtext.Reason(err)), os.Remove(path))
 	}
 	return nil
-}
-
-// reason returns err without the path, which the caller adds.
-func reason(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }

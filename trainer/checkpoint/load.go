@@ -3,13 +3,13 @@ package checkpoint
 import (
 	"bufio"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"gorgonia.org/tensor"
+
+	"github.com/ringtrain/ringtrain/collective/errtext"
 )
 
 // Load reads a checkpoint written by Save or by another program. If a file violates the
@@ -20,18 +20,18 @@ import (
 func Load(path string, checks ...Check) (File, error) {
 	info, err := os.Stat(path) // first, because opening a pipe would wait for a writer
 	if err != nil {
-		return File{}, fmt.Errorf("checkpoint %s: %w", path, reason(err))
+		return File{}, fmt.Errorf("checkpoint %s: %w", path, errtext.Reason(err))
 	}
 	if !info.Mode().IsRegular() {
 		return File{}, fmt.Errorf("checkpoint %s: not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return File{}, fmt.Errorf("checkpoint %s: %w", path, reason(err))
+		return File{}, fmt.Errorf("checkpoint %s: %w", path, errtext.Reason(err))
 	}
 	defer f.Close()
 	if info, err = f.Stat(); err != nil {
-		return File{}, fmt.Errorf("checkpoint %s: %w", path, reason(err))
+		return File{}, fmt.Errorf("checkpoint %s: %w", path, errtext.Reason(err))
 	}
 	out, err := decode(bufio.NewReaderSize(f, chunkBytes), info.Size(), checks...)
 	if err != nil {
@@ -88,13 +88,4 @@ func readHeader(r io.Reader, size int64) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read the header: %w", err)
 	}
 	return text, nil
-}
-
-// reason returns the error of a file operation without the path.
-func reason(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }

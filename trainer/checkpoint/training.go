@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ringtrain/ringtrain/collective/errtext"
 )
 
 // Format is the value of the note "format" in every file that ringtrain writes.
@@ -215,7 +217,7 @@ func Latest(dir string, checks ...Check) (t Training, path string, broken []erro
 func Steps(dir string) ([]int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint directory %s: %w", dir, reason(err))
+		return nil, fmt.Errorf("checkpoint directory %s: %w", dir, errtext.Reason(err))
 	}
 	var steps []int
 	for _, e := range entries {

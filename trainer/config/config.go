@@ -21,13 +21,13 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ringtrain/ringtrain/collective/errtext"
 )
 
 // maxFile is the largest text that Parse accepts, in bytes.
@@ -72,25 +72,16 @@ func Parse(name, text string, overrides []Override) (*Config, error) {
 	return &Config{name: name, root: root, warnings: doc.warnings, referred: e.referred}, nil
 }
 
-// cause returns the error of a file operation without the path, which messages name.
-func cause(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
-}
-
 // Load reads a configuration file; see Parse.
 func Load(path string, overrides []Override) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, &Error{Pos: Pos{Source: path}, Msg: fmt.Sprintf("cannot read the config: %v", cause(err)), Err: err}
+		return nil, &Error{Pos: Pos{Source: path}, Msg: fmt.Sprintf("cannot read the config: %v", errtext.Reason(err)), Err: err}
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, &Error{Pos: Pos{Source: path}, Msg: fmt.Sprintf("cannot read the config: %v", cause(err)), Err: err}
+		return nil, &Error{Pos: Pos{Source: path}, Msg: fmt.Sprintf("cannot read the config: %v", errtext.Reason(err)), Err: err}
 	}
 	return Parse(path, string(text), overrides)
 }

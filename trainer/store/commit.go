@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/ringtrain/ringtrain/collective/errtext"
 )
 
 // maxBatch is the maximum number of updates in one commit.
@@ -76,7 +78,7 @@ func (d *DB) write() {
 			// After a sync has failed, what is in memory may differ from what is on disk, and
 			// the next sync does not report it. So no update is accepted any more.
 			if err := d.commit(batch, outcomes); err != nil {
-				d.broken = fmt.Errorf("%s: %w: %w; the store takes no more updates until it is started again", d.path, errUnwritable, reason(err))
+				d.broken = fmt.Errorf("%s: %w: %w; the store takes no more updates until it is started again", d.path, errUnwritable, errtext.Reason(err))
 			}
 			last = time.Now()
 		}

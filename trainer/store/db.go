@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/ringtrain/ringtrain/collective/errtext"
 	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 )
 
@@ -72,7 +73,7 @@ func Open(dir string, o Options) (*DB, error) {
 	case err != nil && d.file != nil:
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), d.file.Close())
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, reason(err))
+		return nil, fmt.Errorf("%s: %w", path, errtext.Reason(err))
 	}
 	d.work.Go(d.write)
 	return d, nil
@@ -215,13 +216,4 @@ func intact(f func() error) (err error) {
 		}
 	}()
 	return f()
-}
-
-// reason returns err without the path, which the caller adds.
-func reason(err error) error {
-	var at *os.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -176,16 +175,4 @@ func (a *app) scaling(ctx context.Context, f scalingFlags) error {
 			return err
 		},
 	})
-}
-
-// command returns the command line as a user would type it.
-func (a *app) command() string {
-	words := []string{"ringtrain"}
-	for _, arg := range a.args {
-		if strings.ContainsAny(arg, " \t\"'$\\*?;&|<>()") || arg == "" {
-			arg = strconv.Quote(arg)
-		}
-		words = append(words, arg)
-	}
-	return strings.Join(words, " ")
 }

@@ -127,6 +127,9 @@ func only(jobs []Job, many string) (Job, error) {
 	return Job{}, errors.New(strings.TrimRight(list.String(), "\n"))
 }
 
+// breaks keeps a command in one cell of a table.
+var breaks = strings.NewReplacer("\t", " ", "\n", " ", "\v", " ", "\f", " ")
+
 // writeJobs writes a table of jobs.
 func writeJobs(w io.Writer, jobs []Job) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -137,7 +140,7 @@ func writeJobs(w io.Writer, jobs []Job) {
 			workers += len(part.Workers)
 		}
 		first := j.Parts[0]
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", j.Seeds[0], j.Cluster, workers, first.Started.Local().Format(time.DateTime), first.Command)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", j.Seeds[0], j.Cluster, workers, first.Started.Local().Format(time.DateTime), breaks.Replace(first.Command))
 	}
 	_ = t.Flush() // cannot fail: it writes to memory
 }

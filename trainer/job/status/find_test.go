@@ -67,6 +67,11 @@ func TestFind(t *testing.T) {
 	require.Len(t, lines, 4)
 	require.Regexp(t, `^127.0.0.1:1  a +2  +2001-09-\d\d \d\d:\d\d:\d\d  ringtrain train a$`, lines[2])
 	require.Regexp(t, `^127.0.0.1:3  b +2 `, lines[3], "of both launchers")
+
+	a.Command = "ringtrain train '\t' '\n'"
+	_, err = Find(t.Context(), nil, "", []launch.Listing{a, b})
+	require.Len(t, strings.Split(err.Error(), "\n"), 4)
+	require.ErrorContains(t, err, "  ringtrain train ' ' ' '\n")
 }
 
 // The reason for a rank's silence depends on what this machine and gossip know.

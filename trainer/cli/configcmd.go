@@ -37,7 +37,7 @@ func configCommand(a *app) *cobra.Command {
 that it describes. The exit code is 0 if train would accept the config. Otherwise it is 2,
 and one line names the mistake, the file and the line.`,
 		Example: "  ringtrain config check examples/mnist.cfg --optimizer.learn_rate 0.01",
-		Args:    oneConfig("config check"),
+		Args:    oneConfig,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkData(cmd.Flags().Changed, f.Options); err != nil {
 				return usage(err)
@@ -62,7 +62,7 @@ and one line names the mistake, the file and the line.`,
 		Long: `Print a config after overrides are applied and references are replaced. Functions are
 printed as written and not called.`,
 		Example: "  ringtrain config print examples/mnist.cfg --training.batch_size 64 --json",
-		Args:    oneConfig("config print"),
+		Args:    oneConfig,
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, err := config.Load(args[0], a.overrides)
 			if err != nil {
@@ -82,7 +82,7 @@ printed as written and not called.`,
 		Short:   "Print a config with the defaults of its functions",
 		Long:    "Print a config as print does, and add every argument that has a default.",
 		Example: "  ringtrain config fill examples/mnist.cfg > full.cfg",
-		Args:    oneConfig("config fill"),
+		Args:    oneConfig,
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, err := config.Load(args[0], a.overrides)
 			if err == nil {
@@ -124,15 +124,5 @@ sections and the functions.`,
 			fmt.Fprint(a.stdout, text)
 			return nil
 		},
-	}
-}
-
-// oneConfig refuses all but one argument.
-func oneConfig(name string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usagef("%s takes one CONFIG file, not %d; try examples/mnist.cfg", name, len(args))
-		}
-		return nil
 	}
 }

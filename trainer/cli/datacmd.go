@@ -24,16 +24,6 @@ func dataCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// oneDirectory returns a check that a command of data has one argument.
-func oneDirectory(command string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usagef("data %s takes one directory, not %d", command, len(args))
-		}
-		return nil
-	}
-}
-
 // unwritten returns the error of files that could not be written: the user's mistake, unless
 // the disk is full.
 func unwritten(err error) error {
@@ -51,7 +41,7 @@ func digitsCommand(a *app) *cobra.Command {
 		Long: `Generate synthetic digits and write them to DIR as four compressed IDX files, like those of
 MNIST. Without flags they are the images that train uses by default.`,
 		Example: "  ringtrain data digits DIR\n  ringtrain train examples/mnist.cfg --data mnist:DIR",
-		Args:    oneDirectory("digits"),
+		Args:    exactly("directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"train", "test", "side"} {
 				if n, _ := cmd.Flags().GetInt(name); n < 1 {
@@ -97,7 +87,7 @@ things, and write them to DIR as two files: train, and dev with a quarter as man
 Training never sees 30 % of the names in dev, and many names have different labels in
 different sentences, so a list of names does not suffice.`,
 		Example: "  ringtrain data ner DIR --sentences 20000\n  ringtrain data ner DIR --format jsonl",
-		Args:    oneDirectory("ner"),
+		Args:    exactly("directory"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			f, known := formats[format]
 			switch {

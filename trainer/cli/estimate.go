@@ -20,7 +20,7 @@ func estimateCommand(a *app) *cobra.Command {
 and how many bytes each worker sends per step. Nothing is trained: one batch of zeros goes
 through the model, to measure the activations.`,
 		Example: "  ringtrain estimate examples/mnist.cfg --workers 16 --batch 64",
-		Args:    oneConfig("estimate"),
+		Args:    oneConfig,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := cmd.Flags().Changed
 			if given("workers") && f.Workers < 1 {

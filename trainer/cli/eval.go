@@ -23,12 +23,7 @@ func evalCommand(a *app) *cobra.Command {
 directory of a run, whose newest weights are used, or a file in it. With mnist:DIR,
 only the test images and their labels are needed.`,
 		Example: "  ringtrain eval run1 --data mnist:DIR",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("eval takes one CHECKPOINT, not %d", len(args))
-			}
-			return nil
-		},
+		Args:    exactly("CHECKPOINT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.eval(context.Background(), evalFlags{args[0], source, asJSON, best})
 		},

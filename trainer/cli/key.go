@@ -18,12 +18,7 @@ is -. Copy the file to every machine of the job over a secure channel, such as s
 give its path to train as --key-file or in the variable ` + cluster.EnvKeyFile + `. Holders of
 the key can join; nobody else can join or read traffic.`,
 		Example: "  ringtrain keygen job.key\n  ringtrain train examples/mnist.cfg --nodes 2 --key-file job.key",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("keygen takes one FILE, not %d", len(args))
-			}
-			return nil
-		},
+		Args:    exactly("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			key, err := secret.New()
 			if err != nil {

@@ -26,12 +26,7 @@ needed.
 
 The same weights and flags always give the same continuation.`,
 		Example: "  ringtrain sample run1 --prompt 'func '\n  ringtrain sample run1 --prompt 'The ' --temperature 0.7 --top-k 20 --seed 2",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("sample takes one CHECKPOINT, not %d", len(args))
-			}
-			return nil
-		},
+		Args:    exactly("CHECKPOINT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkSample(cmd.Flags().Changed, o); err != nil {
 				return usage(err)

@@ -53,12 +53,7 @@ were busy in the busiest quarter of the time.
 		Example: `  ringtrain bench scaling --workers 1,2 --steps 200
   ringtrain bench scaling --hosts netns --link 1gbit \
       --compute emulate:116.7ms --steps 50 --out scaling`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("bench scaling takes only flags, not %q", args[0])
-			}
-			return nil
-		},
+		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.identify(); err != nil {
 				return err

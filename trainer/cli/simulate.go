@@ -41,12 +41,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, config or data.`,
 		Example: `  ringtrain simulate --link 10gbit --compute emulate:100ms
   ringtrain simulate --from scaling/scaling.json --workers 8,16,1024
   ringtrain simulate --from scaling/scaling.json --cores 0 --link 10gbit`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("simulate takes only flags, not %q", args[0])
-			}
-			return nil
-		},
+		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkEmpty(cmd.Flags(), "link", "config"); err != nil {
 				return usage(err)

@@ -53,7 +53,7 @@ DIR and address: clients wait for it, and no acknowledged update is lost.
 
 ` + exitCodes("the disk failed", "wrong usage; the directory, key or address cannot be used"),
 		Example: "  ringtrain store serve params\n  ringtrain store serve params --bind 10.0.0.1 --key-file job.key",
-		Args:    exactly("store serve", "DIR"),
+		Args:    exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkEmpty(cmd.Flags(), "bind", "key-file"); err != nil {
 				return usage(err)
@@ -67,16 +67,6 @@ DIR and address: clients wait for it, and no acknowledged update is lost.
 	flags.StringVar(&f.keyFile, "key-file", "", "encrypt and authenticate all connections with the key in `FILE`, made by ringtrain keygen (default $"+cluster.EnvKeyFile+")")
 	flags.BoolVar(&f.insecure, "insecure", false, "without a key, serve anyone who can reach the address")
 	return cmd
-}
-
-// exactly returns a check for a command that takes one argument.
-func exactly(command, what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usagef("%s takes one %s, not %d", command, what, len(args))
-		}
-		return nil
-	}
 }
 
 // serveStore runs "store serve".

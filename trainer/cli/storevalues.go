@@ -70,7 +70,7 @@ dimension, and bytes as they are. With --json, print also its type, shape and ve
 
 ` + storeExitCodes,
 		Example: "  ringtrain store get head\n  ringtrain store get head --json --store 10.0.0.1:7947 --key-file job.key",
-		Args:    exactly("store get", "KEY"),
+		Args:    exactly("KEY"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return f.with(func(ctx context.Context, c *store.Client) error {
 				v, version, err := c.Get(ctx, args[0])

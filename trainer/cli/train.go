@@ -55,12 +55,7 @@ killed after 20 seconds without progress. A second signal ends them at once.
   ringtrain train examples/mnist.cfg --resume run1
   ringtrain train examples/mnist.cfg --nodes 2 --bind 10.0.0.1         # here
   ringtrain train examples/mnist.cfg --nodes 2 --join 10.0.0.1:7946    # there`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("train takes one CONFIG file, not %d; try examples/mnist.cfg", len(args))
-			}
-			return nil
-		},
+		Args: oneConfig,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.identify(); err != nil {
 				return err

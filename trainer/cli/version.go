@@ -33,7 +33,7 @@ func versionCommand(a *app) *cobra.Command {
 		Long: `Print the version, the revision, the Go version and the build tags of this program. Two
 programs can work together if the version of their wire format is the same, and if they are
 the same release or both have none. The revision does not matter.`,
-		Args: nothing("version"),
+		Args: nothing,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return a.writeJSON(build.Read())
@@ -44,16 +44,6 @@ the same release or both have none. The revision does not matter.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
-}
-
-// nothing refuses all arguments.
-func nothing(name string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return usagef("%s takes only flags, not %q", name, args[0])
-		}
-		return nil
-	}
 }
 
 // writeJSON writes one object on one line.

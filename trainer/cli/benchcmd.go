@@ -96,7 +96,7 @@ NCCL's own links between hosts are neither encrypted nor limited by --link.
 			if err := a.adopt(&f.Place, &f.Ranks, "ranks", cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
-			if err := f.checkPlace(cmd.Flags().Changed); err != nil {
+			if err := f.checkPlace(cmd.Flags()); err != nil {
 				return usage(err)
 			}
 			if err := checkEmpty(cmd.Flags(), "algorithm", "json", "csv", "plot"); err != nil {
@@ -162,7 +162,8 @@ func addHosts(flags *pflag.FlagSet, each string, hosts, link *string) {
 const limitedTime = time.Second
 
 // checkPlace checks the flags that place the ranks.
-func (f *benchFlags) checkPlace(given func(string) bool) error {
+func (f *benchFlags) checkPlace(flags *pflag.FlagSet) error {
+	given := flags.Changed
 	switch {
 	case f.Ranks < 1 || f.Ranks > mostRanks:
 		return fmt.Errorf("--ranks must be from 1 to %d, not %d", mostRanks, f.Ranks)
@@ -182,7 +183,7 @@ func (f *benchFlags) checkPlace(given func(string) bool) error {
 			return err
 		}
 	}
-	return checkPlace(given, &f.Place)
+	return checkPlace(flags, &f.Place)
 }
 
 // checkLink checks --link.

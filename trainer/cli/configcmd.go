@@ -39,7 +39,7 @@ and one line names the mistake, the file and the line.`,
 		Example: "  ringtrain config check examples/mnist.cfg --optimizer.learn_rate 0.01",
 		Args:    oneConfig,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkData(cmd.Flags().Changed, f.Options); err != nil {
+			if err := checkData(cmd.Flags(), f.Options); err != nil {
 				return usage(err)
 			}
 			f.Config, f.Overrides = args[0], a.overrides

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/pflag"
 
@@ -25,15 +24,9 @@ func addData(flags *pflag.FlagSet, c *catalog.Catalog, name *string, o *catalog.
 }
 
 // checkData checks the options of --data by themselves.
-func checkData(given func(string) bool, o catalog.Options) error {
-	for _, option := range o.List() {
-		switch {
-		case !given(option.Name) || option.Value != "":
-		case option.Name == catalog.OptionHoldout:
-			return errors.New("--holdout must be greater than 0 and less than 1, not 0")
-		default:
-			return fmt.Errorf("--%s is empty: give a value, or leave it out", option.Name)
-		}
+func checkData(flags *pflag.FlagSet, o catalog.Options) error {
+	if flags.Changed(catalog.OptionHoldout) && o.Holdout == 0 {
+		return errors.New("--holdout must be greater than 0 and less than 1, not 0")
 	}
-	return nil
+	return checkEmpty(flags, catalog.OptionTarget, catalog.OptionTest)
 }

@@ -29,13 +29,13 @@ through the model, to measure the activations.`,
 			if given("batch") && f.Batch < 1 {
 				return usage(fmt.Errorf("--batch must be at least 1, not %d", f.Batch))
 			}
-			if err := checkRounds(given, f.Strategy); err != nil {
+			if err := checkRounds(cmd.Flags(), f.Strategy); err != nil {
 				return usage(err)
 			}
 			if err := checkCompress(given, f.Gradients.Compress); err != nil {
 				return usage(err)
 			}
-			if err := checkData(given, f.Options); err != nil {
+			if err := checkData(cmd.Flags(), f.Options); err != nil {
 				return usage(err)
 			}
 			f.Config, f.Overrides = args[0], a.overrides

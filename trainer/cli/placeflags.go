@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -31,24 +30,11 @@ func addPlace(cmd *cobra.Command, f *crew.Place) {
 }
 
 // checkPlace checks these flags by themselves.
-func checkPlace(given func(string) bool, f *crew.Place) error {
+func checkPlace(flags *pflag.FlagSet, f *crew.Place) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
-	if given("key-file") && f.KeyFile == "" {
-		return errors.New("--key-file is empty: name the file that ringtrain keygen made")
-	}
-	// An empty value is an unset variable of a script. What would happen without the flag is
-	// not what its author meant.
-	for _, one := range []struct {
-		flag  string
-		empty bool
-	}{{"join", len(f.Join) == 0}, {"rank0", f.Rank0 == ""}, {"bind", f.Bind == ""}, {"cluster", f.Cluster == ""}} {
-		if given(one.flag) && one.empty {
-			return fmt.Errorf("--%s is empty: give it a value, or leave it out", one.flag)
-		}
-	}
-	return nil
+	return checkEmpty(flags, "key-file", "join", "rank0", "bind", "cluster")
 }
 
 // adopt takes the job's shape from torchrun, Slurm or mpirun, if one of them started this

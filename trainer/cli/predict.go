@@ -51,6 +51,9 @@ its probability.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.checkpoint, f.files = args[0], args[1:]
+			if err := checkEmpty(cmd.Flags(), "data"); err != nil {
+				return usage(err)
+			}
 			if err := f.check(cmd.Flags().Changed, a.catalog); err != nil {
 				return err
 			}
@@ -95,8 +98,6 @@ func (f *predictFlags) check(given func(string) bool, c *catalog.Catalog) error 
 		return usagef("--format must be table, json or csv, not %q", f.format)
 	case given("data") && len(f.files) > 0:
 		return usagef("--data cannot be combined with FILE %s: give one of them", f.files[0])
-	case given("data") && f.data == "":
-		return usagef("--data is empty: name rows, or leave it out")
 	case stdin && len(f.files) > 1:
 		return usagef("- (stdin) cannot be combined with other FILEs")
 	case stdin && f.inputFormat == "":

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ func addOuter(flags *pflag.FlagSet, r *trainer.Rounds) {
 }
 
 // checkRounds reports flags without the strategy that they need.
-func checkRounds(given func(string) bool, strategy string) error {
+func checkRounds(flags *pflag.FlagSet, strategy string) error {
 	for _, c := range []struct {
 		flag  string
 		needs []string
@@ -35,12 +34,9 @@ func checkRounds(given func(string) bool, strategy string) error {
 		{"outer-rate", []string{"diloco"}},
 		{"outer-momentum", []string{"diloco"}},
 	} {
-		if given(c.flag) && !slices.Contains(c.needs, strategy) {
+		if flags.Changed(c.flag) && !slices.Contains(c.needs, strategy) {
 			return fmt.Errorf("--%s needs --strategy %s", c.flag, strings.Join(c.needs, " or "))
 		}
 	}
-	if given("strategy") && strategy == "" {
-		return errors.New("--strategy is empty: choose one, or leave it out")
-	}
-	return nil
+	return checkEmpty(flags, "strategy")
 }

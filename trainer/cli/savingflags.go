@@ -25,19 +25,14 @@ func addSaving(flags *pflag.FlagSet, f *job.Saving) {
 const forceFrom = " from a job on another machine that no longer runs; never from a process that is alive on this machine"
 
 // checkSaving refuses values that cannot be meant, such as an unset variable of a script.
-func checkSaving(given func(string) bool, f *job.Saving) error {
+func checkSaving(flags *pflag.FlagSet, f *job.Saving) error {
+	if err := checkEmpty(flags, "resume", "init", "out", "out-fallback"); err != nil {
+		return err
+	}
 	switch {
-	case given("resume") && f.Resume == "":
-		return errors.New("--resume is empty: name the directory of an earlier --out")
-	case given("init") && f.Init == "":
-		return errors.New("--init is empty: name a file of weights, or leave it out")
-	case given("out") && f.Dir == "":
-		return errors.New("--out is empty: name a directory, or leave it out")
-	case given("out-fallback") && f.Fallback == "":
-		return errors.New("--out-fallback is empty: name a directory, or leave it out")
-	case given("checkpoint-every") && f.Every < 1:
+	case flags.Changed("checkpoint-every") && f.Every < 1:
 		return fmt.Errorf("--checkpoint-every must be at least 1, not %d", f.Every)
-	case given("keep") && f.Keep >= 0 && f.Dir == "" && f.Resume == "":
+	case flags.Changed("keep") && f.Keep >= 0 && f.Dir == "" && f.Resume == "":
 		return errors.New("--checkpoint-every, --keep, --out-fallback and --require-checkpoint need --out: say where checkpoints go")
 	}
 	return nil

@@ -64,7 +64,7 @@ were busy in the busiest quarter of the time.
 			if err := checkEmpty(cmd.Flags(), "config", "key-file", "out"); err != nil {
 				return usage(err)
 			}
-			if err := f.check(cmd.Flags().Changed); err != nil {
+			if err := f.check(cmd.Flags()); err != nil {
 				return usage(err)
 			}
 			return a.scaling(cmd.Context(), f)
@@ -104,7 +104,8 @@ func (f *scalingFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 }
 
 // check checks the flags by themselves and parses --compute.
-func (f *scalingFlags) check(given func(string) bool) (err error) {
+func (f *scalingFlags) check(flags *pflag.FlagSet) (err error) {
+	given := flags.Changed
 	for _, n := range f.Workers {
 		if n < 1 || n > mostRanks {
 			return fmt.Errorf("--workers must be from 1 to %d each, not %d", mostRanks, n)
@@ -132,7 +133,7 @@ func (f *scalingFlags) check(given func(string) bool) (err error) {
 			return err
 		}
 	}
-	return checkData(given, f.Options)
+	return checkData(flags, f.Options)
 }
 
 // emulated returns the emulated compute time per step, or 0 for real compute.

@@ -34,11 +34,3 @@ func checkAsynchrony(given func(string) bool, a job.Asynchrony) error {
 	}
 	return nil
 }
-
-// checkServerDir reports an empty --server-dir.
-func checkServerDir(given func(string) bool, g *job.Gradients) error {
-	if given("server-dir") && g.ServerDir == "" {
-		return errors.New("--server-dir is empty: name a directory, or leave it out")
-	}
-	return nil
-}

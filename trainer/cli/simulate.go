@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,10 +42,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, config or data.`,
   ringtrain simulate --from scaling/scaling.json --cores 0 --link 10gbit`,
 		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkEmpty(cmd.Flags(), "link", "config"); err != nil {
+			if err := checkEmpty(cmd.Flags(), "from", "link", "config"); err != nil {
 				return usage(err)
 			}
-			if err := f.check(cmd.Flags().Changed); err != nil {
+			if err := f.check(cmd.Flags()); err != nil {
 				return usage(err)
 			}
 			f.Catalog, f.Overrides, f.Command = a.catalog, a.overrides, a.command()
@@ -81,7 +80,8 @@ func (f *simulateFlags) register(flags *pflag.FlagSet, a *app) {
 }
 
 // check checks the flags by themselves and parses --compute.
-func (f *simulateFlags) check(given func(string) bool) (err error) {
+func (f *simulateFlags) check(flags *pflag.FlagSet) (err error) {
+	given := flags.Changed
 	if given("compute") {
 		emulated := scalingFlags{}
 		emulated.Compute.Flag = f.compute
@@ -101,11 +101,8 @@ func (f *simulateFlags) check(given func(string) bool) (err error) {
 	if given("inner-steps") && f.InnerSteps < 1 {
 		return fmt.Errorf("--inner-steps must be at least 1, not %d", f.InnerSteps)
 	}
-	if given("from") && strings.TrimSpace(f.From) == "" {
-		return fmt.Errorf("--from is empty: name a scaling.json, or leave it out")
-	}
 	if f.From != "" && f.Config == "" && given("data") {
 		return fmt.Errorf("--data has no effect with --from, whose file has the model: add --config, or leave it out")
 	}
-	return checkData(given, f.Options)
+	return checkData(flags, f.Options)
 }

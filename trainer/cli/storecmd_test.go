@@ -117,7 +117,7 @@ func TestStoreMistakes(t *testing.T) {
 		"--timeout must be greater than 0, not -1s":                      {"keys", "--timeout", "-1s"},
 		"no such file or directory; make one with ringtrain keygen":      {"keys", "--key-file", "nosuch.key"},
 		`--store-sync must be always or a time of at most 10s`:           {"serve", t.TempDir(), "--store-sync", "0s"},
-		"--key-file is empty: give it a value, or leave it out":          {"serve", t.TempDir(), "--key-file", ""},
+		"--key-file is empty: name the file that ringtrain keygen made":  {"serve", t.TempDir(), "--key-file", ""},
 		"--bind is empty":  {"serve", t.TempDir(), "--bind", ""},
 		"--store is empty": {"keys", "--store", ""},
 		"--bind 0.0.0.0:0: no key: every process that can reach": {"serve", t.TempDir(), "--bind", "0.0.0.0:0"},

@@ -64,7 +64,7 @@ killed after 20 seconds without progress. A second signal ends them at once.
 			if err := a.adopt(&f.Place, &f.Workers, "workers", given); err != nil {
 				return usage(err)
 			}
-			if err := f.check(given); err != nil {
+			if err := f.check(cmd.Flags()); err != nil {
 				return usage(err)
 			}
 			f.Order.Given = given("order")
@@ -140,7 +140,8 @@ func checkCompress(given func(string) bool, form string) error {
 }
 
 // check checks the flags by themselves.
-func (f *trainFlags) check(given func(string) bool) error {
+func (f *trainFlags) check(flags *pflag.FlagSet) error {
+	given := flags.Changed
 	for _, n := range []struct {
 		flag  string
 		value int
@@ -149,10 +150,10 @@ func (f *trainFlags) check(given func(string) bool) error {
 			return fmt.Errorf("--%s must be at least 1, not %d", n.flag, n.value)
 		}
 	}
-	if err := checkRounds(given, f.Strategy); err != nil {
+	if err := checkRounds(flags, f.Strategy); err != nil {
 		return err
 	}
-	if err := checkServerDir(given, &f.Gradients); err != nil {
+	if err := checkEmpty(flags, "server-dir", "trace", "until", "switch", "order", "time-products"); err != nil {
 		return err
 	}
 	if err := checkAsynchrony(given, f.Gradients.Asynchrony); err != nil {
@@ -164,25 +165,14 @@ func (f *trainFlags) check(given func(string) bool) error {
 	if err := checkSparse(given, f.Gradients.Sparse); err != nil {
 		return err
 	}
-	if err := checkSaving(given, &f.Saving); err != nil {
+	if err := checkSaving(flags, &f.Saving); err != nil {
 		return err
 	}
-	if err := checkData(given, f.Options); err != nil {
+	if err := checkData(flags, f.Options); err != nil {
 		return err
 	}
-	switch {
-	case given("trace") && f.Watch.Trace == "":
-		return errors.New("--trace is empty: name a directory, or leave it out")
-	case given("until") && f.Until == "":
-		return errors.New("--until is empty: name a metric and a value, such as accuracy=.95, or leave it out")
-	case given("switch") && f.Gradients.Switch == "":
-		return errors.New("--switch is empty: name steps and strategies, or leave it out")
-	case given("order") && f.Order.Order == "":
-		return errors.New("--order is empty: choose ring or any, or leave it out")
-	case given("metrics") && f.Watch.Metrics == "":
+	if given("metrics") && f.Watch.Metrics == "" {
 		return job.CheckMetrics("")
-	case given("time-products") && f.Products.Timed == "":
-		return errors.New("--time-products is empty: name a directory for what is found out, or leave it out")
 	}
 	if given("bucket") && f.Gradients.Bucket == 0 {
 		return job.CheckBucket(0)
@@ -198,7 +188,7 @@ func (f *trainFlags) check(given func(string) bool) error {
 	if err := f.Spec.Check(); err != nil {
 		return err
 	}
-	return checkPlace(given, &f.Place)
+	return checkPlace(flags, &f.Place)
 }
 
 // train runs "train", as launcher or as worker.

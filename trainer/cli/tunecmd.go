@@ -47,7 +47,7 @@ machines; the machine of rank 0 prints and saves the table.`,
 			if err := checkEmpty(cmd.Flags(), "out"); err != nil {
 				return usage(err)
 			}
-			if err := f.check(cmd.Flags().Changed); err != nil {
+			if err := f.check(cmd.Flags()); err != nil {
 				return usage(err)
 			}
 			return a.tune(cmd.Context(), f)
@@ -66,7 +66,7 @@ machines; the machine of rank 0 prints and saves the table.`,
 }
 
 // check checks the flags by themselves and parses the sizes.
-func (f *tuneFlags) check(given func(string) bool) error {
+func (f *tuneFlags) check(flags *pflag.FlagSet) error {
 	f.Order.Table = tuned.Off
 	if f.Workers < 1 || f.Workers > mostRanks {
 		return fmt.Errorf("--workers must be from 1 to %d, not %d", mostRanks, f.Workers)
@@ -88,7 +88,7 @@ func (f *tuneFlags) check(given func(string) bool) error {
 	if err := f.Order.Check(); err != nil {
 		return err
 	}
-	if err := checkPlace(given, &f.Place); err != nil {
+	if err := checkPlace(flags, &f.Place); err != nil {
 		return err
 	}
 	if f.Sizes, err = bench.Sweep(begin, end, f.factor); err != nil {

@@ -2,10 +2,9 @@ package bench
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"sync"
 
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
@@ -13,7 +12,8 @@ import (
 // A trialDisplay collects the events of one trial's workers and reads the counters of
 // their links. Any goroutine may use it.
 type trialDisplay struct {
-	err     io.Writer
+	crew.Lines
+
 	network *launch.Network // nil: no counters
 
 	mu       sync.Mutex
@@ -57,18 +57,6 @@ func carried(before, after []launch.Counter, locals []int) []int64 {
 	}
 	return out
 }
-
-// Log shows a worker's line to the user.
-func (s *trialDisplay) Log(name string, line []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if name != "" {
-		name = "[" + name + "] "
-	}
-	fmt.Fprintf(s.err, "%s%s\n", name, line)
-}
-
-func (s *trialDisplay) Notice(text string) { fmt.Fprintln(s.err, text) }
 
 // end returns the measurements, or an error if there are none or if messages bypassed the
 // network.

@@ -98,7 +98,7 @@ func TestCarried(t *testing.T) {
 // A trial's display keeps the result, and prefixes the output of workers with their names.
 func TestTrialDisplay(t *testing.T) {
 	var out bytes.Buffer
-	d := &trialDisplay{err: &out}
+	d := &trialDisplay{Lines: crew.Lines{To: &out}}
 	_, err := d.end()
 	require.EqualError(t, err, "the workers ended without reporting their measurements")
 	d.Emit(&TrialBegins{})

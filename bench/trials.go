@@ -27,7 +27,7 @@ func (r *trials) train(ctx context.Context, system string, workers int) (*TrialM
 	if err != nil {
 		return nil, crew.Usage(err)
 	}
-	show := &trialDisplay{err: r.options.Stderr, network: r.network}
+	show := &trialDisplay{Lines: crew.Lines{To: r.options.Stderr}, network: r.network}
 	o := r.options
 	o.Display, o.Args = show, r.args(r.config, system)
 	c := crewAt(at, workers, r.Process, o)

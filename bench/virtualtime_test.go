@@ -15,6 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/nn/models"
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
 // A modelTask is a trainer.Task that has only a model.
@@ -97,7 +98,7 @@ func TestEvaluationTime(t *testing.T) {
 // user who presses Ctrl-C must see that it was noticed.
 func TestNoticeDoesNotWait(t *testing.T) {
 	var out bytes.Buffer
-	d := &trialDisplay{err: &out}
+	d := &trialDisplay{Lines: crew.Lines{To: &out}}
 	d.mu.Lock() // as Log holds it while a write is stuck
 	defer d.mu.Unlock()
 	shown := make(chan struct{})

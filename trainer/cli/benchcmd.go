@@ -333,7 +333,7 @@ func (a *app) bench(ctx context.Context, f benchFlags) error {
 func (a *app) launchBench(ctx context.Context, f benchFlags) error {
 	signals, done := stopSignals()
 	defer done()
-	show := &benchScreen{out: a.stdout, err: a.stderr, spec: f.Spec, transport: f.Transport(), away: a.process.Follows()}
+	show := &benchScreen{Lines: crew.Lines{To: a.stderr}, out: a.stdout, spec: f.Spec, transport: f.Transport(), away: a.process.Follows()}
 	f.Placed = func(node, about string) { show.node, show.about = node, about }
 	if err := f.Launch(ctx, a.options(show, signals)); err != nil {
 		return err

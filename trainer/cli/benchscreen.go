@@ -9,13 +9,16 @@ import (
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective/calibration"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // A benchScreen prints the table of "bench collective" row by row and keeps the rows. Any
 // goroutine may use it.
 type benchScreen struct {
-	out, err  io.Writer // out keeps its own failures, see output
+	crew.Lines // to stderr
+
+	out       io.Writer // keeps its own failures, see output
 	spec      bench.Spec
 	transport string
 	node      string             // this machine's name; "" where there is no other
@@ -51,7 +54,7 @@ func (s *benchScreen) Emit(e event.Event) {
 func (s *benchScreen) view(e *event.View) {
 	if s.node != "" && len(e.Members) > 0 && e.Members[0].Node != s.node {
 		s.away = true
-		fmt.Fprintf(s.err, "measuring with %d ranks; the table is printed on %s, which has rank 0\n", len(e.Members), e.Members[0].Node)
+		s.Log("", fmt.Appendf(nil, "measuring with %d ranks; the table is printed on %s, which has rank 0", len(e.Members), e.Members[0].Node))
 		return
 	}
 	names := make([]string, len(e.Members))
@@ -73,18 +76,6 @@ func (s *benchScreen) view(e *event.View) {
 	}
 	_ = s.table.Header(s.out, s.spec, s.transport, names)
 }
-
-// log shows a worker's line to the user.
-func (s *benchScreen) Log(name string, line []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if name != "" {
-		name = "[" + name + "] "
-	}
-	fmt.Fprintf(s.err, "%s%s\n", name, line)
-}
-
-func (s *benchScreen) Notice(text string) { fmt.Fprintln(s.err, text) }
 
 // end completes the table and returns its rows.
 func (s *benchScreen) end() []bench.Row {

@@ -105,7 +105,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags) error {
 		Launch: func(ctx context.Context) error {
 			signals, done := stopSignals()
 			defer done()
-			return f.Launch(ctx, a.options(&tuneScreen{out: a.stdout, err: a.stderr}, signals))
+			return f.Launch(ctx, a.options(&tuneScreen{Lines: crew.Lines{To: a.stderr}, out: a.stdout}, signals))
 		},
 	})
 }

@@ -6,12 +6,15 @@ import (
 	"sync"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // A tuneScreen prints the table of "tune" row by row. Any goroutine may use it.
 type tuneScreen struct {
-	out, err io.Writer // out keeps its own failures, see output
+	crew.Lines // to stderr
+
+	out io.Writer // keeps its own failures, see output
 
 	mu    sync.Mutex
 	begun bool
@@ -45,15 +48,3 @@ func (s *tuneScreen) row(t bench.Tuned) {
 	}
 	fmt.Fprintf(s.out, "%10d  %-16s  %11d  %12.1f  %12.1f  %s\n", t.Bytes, best.Method, best.Segment, best.Predicted, best.Measured, next)
 }
-
-// log shows a worker's line to the user.
-func (s *tuneScreen) Log(name string, line []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if name != "" {
-		name = "[" + name + "] "
-	}
-	fmt.Fprintf(s.err, "%s%s\n", name, line)
-}
-
-func (s *tuneScreen) Notice(text string) { fmt.Fprintln(s.err, text) }

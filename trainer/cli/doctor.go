@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 
@@ -19,7 +17,6 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 	"github.com/ringtrain/ringtrain/trainer/job/build"
-	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
@@ -94,7 +91,7 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 			if listen != "" && len(args) == 0 && asJSON {
 				return usagef("--listen answers checks until Ctrl-C and has no result for --json: leave out --json, or add the HOST:PORT to check")
 			}
-			return a.doctor(args, listen, asJSON)
+			return a.doctor(cmd.Context(), args, listen, asJSON)
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "answer checks at `ADDRESS:PORT`; with HOST:PORT, receive the answers there (default any free port)")
@@ -103,23 +100,13 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 }
 
 // doctor runs "doctor".
-func (a *app) doctor(targets []string, listen string, asJSON bool) error {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, crew.StopSignals()...)
-	defer signal.Stop(signals)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	watch := crew.WatchSignals(signals, cancel, func() {})
-	var err error
-	if listen != "" && len(targets) == 0 {
-		err = a.answerUntil(ctx, listen)
-	} else {
-		err = a.examine(ctx, targets, listen, asJSON)
-	}
-	if sig := watch.End(); sig != nil {
-		return &crew.EndError{Signal: sig}
-	}
-	return err
+func (a *app) doctor(ctx context.Context, targets []string, listen string, asJSON bool) error {
+	return untilSignal(ctx, func(ctx context.Context) error {
+		if listen != "" && len(targets) == 0 {
+			return a.answerUntil(ctx, listen)
+		}
+		return a.examine(ctx, targets, listen, asJSON)
+	})
 }
 
 // examine makes a diagnosis and shows it. If ctx ends, it shows no check that this may

@@ -45,11 +45,9 @@ agreed on. This command only watches, and the job does not wait for it.
 Exit codes: 0 done, 1 no answer, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example: "  ringtrain members\n  ringtrain members 10.0.0.1:7946 --key-file job.key\n  ringtrain members 10.0.0.1:7946 --watch --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			if ctx == nil {
-				ctx = context.Background()
-			}
-			return a.members(ctx, args, f)
+			return f.observe(cmd.Context(), args, func(ctx context.Context, w *cluster.Watcher, job status.Job) error {
+				return a.members(ctx, w, job, f)
+			})
 		},
 	}
 	f.register(cmd)
@@ -72,27 +70,30 @@ func (f *membersFlags) register(cmd *cobra.Command) {
 	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "wait this long for an answer")
 }
 
-// members runs "members".
-func (a *app) members(ctx context.Context, args []string, f membersFlags) error {
-	return untilSignal(ctx, func(ctx context.Context) error {
-		job, c, err := f.find(ctx, args)
+// observe finds a job, joins its gossip and calls do, until that returns or a signal comes.
+func (f *membersFlags) observe(ctx context.Context, args []string, do func(context.Context, *cluster.Watcher, status.Job) error) error {
+	return untilSignal(ctx, func(ctx context.Context) (err error) {
+		if f.timeout <= 0 {
+			return usagef("--timeout must be greater than 0, not %v", f.timeout)
+		}
+		job, c, err := status.Locate(ctx, args, f.cluster, f.keyFile)
 		if err != nil {
 			return usage(err)
 		}
-		return a.look(ctx, job, c, f)
+		w, err := cluster.Watch(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.Close()) }()
+		if err := status.Meet(ctx, w, job, f.timeout); err != nil {
+			return err
+		}
+		return do(ctx, w, job)
 	})
 }
 
-// look shows the members, once or whenever they change.
-func (a *app) look(ctx context.Context, job status.Job, c cluster.Config, f membersFlags) (err error) {
-	w, err := cluster.Watch(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := status.Meet(ctx, w, job, f.timeout); err != nil {
-		return err
-	}
+// members shows the members, once or whenever they change.
+func (a *app) members(ctx context.Context, w *cluster.Watcher, job status.Job, f membersFlags) error {
 	var last query.Roll
 	for patience := status.ViewTime; ; patience = lookTime {
 		r := query.Read(ctx, w, patience)
@@ -146,12 +147,4 @@ func writeRoll(w io.Writer, r query.Roll) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", rank, m.Name, m.Node, m.Local, m.Role, alive, strings.Join(m.Addrs, " "))
 	}
 	return t.Flush()
-}
-
-// find finds the job, and the address to join its gossip from.
-func (f *membersFlags) find(ctx context.Context, args []string) (job status.Job, c cluster.Config, err error) {
-	if f.timeout <= 0 {
-		return job, c, fmt.Errorf("--timeout must be greater than 0, not %v", f.timeout)
-	}
-	return status.Locate(ctx, args, f.cluster, f.keyFile)
 }

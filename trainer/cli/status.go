@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -40,11 +39,12 @@ made calls later than they did, SLOW because it was slow to move data in them.
 Exit codes: 0 done, 1 no answer, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example: "  ringtrain status\n  ringtrain status ringtrain-1a2b3c4d --calls 5\n  ringtrain status 10.0.0.1:7946 --key-file job.key",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			if ctx == nil {
-				ctx = context.Background()
+			if f.calls < 0 || f.calls > collective.FlightCalls {
+				return usagef("--calls must be from 0 to %d, not %d", collective.FlightCalls, f.calls)
 			}
-			return a.status(ctx, args, f)
+			return f.observe(cmd.Context(), args, func(ctx context.Context, w *cluster.Watcher, job status.Job) error {
+				return a.status(ctx, w, job, f)
+			})
 		},
 	}
 	f.register(cmd)
@@ -54,30 +54,8 @@ Exit codes: 0 done, 1 no answer, 2 wrong usage, 130 stopped by Ctrl-C.`,
 	return cmd
 }
 
-// status runs "status".
-func (a *app) status(ctx context.Context, args []string, f statusFlags) error {
-	if f.calls < 0 || f.calls > collective.FlightCalls {
-		return usagef("--calls must be from 0 to %d, not %d", collective.FlightCalls, f.calls)
-	}
-	return untilSignal(ctx, func(ctx context.Context) error {
-		job, c, err := f.find(ctx, args)
-		if err != nil {
-			return usage(err)
-		}
-		return a.inquire(ctx, job, c, f)
-	})
-}
-
-// inquire asks every rank and shows the answers.
-func (a *app) inquire(ctx context.Context, job status.Job, c cluster.Config, f statusFlags) (err error) {
-	w, err := cluster.Watch(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := status.Meet(ctx, w, job, f.timeout); err != nil {
-		return err
-	}
+// status asks every rank and shows the answers.
+func (a *app) status(ctx context.Context, w *cluster.Watcher, job status.Job, f statusFlags) error {
 	s, err := status.Read(ctx, w, job)
 	if err != nil {
 		return err

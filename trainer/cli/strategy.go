@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,16 +41,8 @@ Exit codes: 0 done, 1 not switched, 2 wrong usage, 130 stopped by Ctrl-C.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			if ctx == nil {
-				ctx = context.Background()
-			}
-			return untilSignal(ctx, func(ctx context.Context) error {
-				found, c, err := f.find(ctx, args[1:])
-				if err != nil {
-					return usage(err)
-				}
-				return f.switchTo(ctx, a, found, c, args[0])
+			return f.observe(cmd.Context(), args[1:], func(ctx context.Context, w *cluster.Watcher, job status.Job) error {
+				return f.switchTo(ctx, a, w, job, args[0])
 			})
 		},
 	}
@@ -61,15 +52,7 @@ Exit codes: 0 done, 1 not switched, 2 wrong usage, 130 stopped by Ctrl-C.`,
 }
 
 // switchTo asks a job to switch to a strategy, and says when it has.
-func (f *membersFlags) switchTo(ctx context.Context, a *app, j status.Job, c cluster.Config, strategy string) (err error) {
-	w, err := cluster.Watch(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := status.Meet(ctx, w, j, f.timeout); err != nil {
-		return err
-	}
+func (f *membersFlags) switchTo(ctx context.Context, a *app, w *cluster.Watcher, j status.Job, strategy string) error {
 	done, err := status.Switch(ctx, w, j, strategy)
 	switch {
 	case err != nil:

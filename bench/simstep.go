@@ -73,7 +73,7 @@ func (f Fabric) predictAllReduce(w Workload, method string, n int) prediction {
 	situation := s.situation()
 	if method != "" {
 		situation.Any = true
-		situation.Force, _ = schedule.ParseMethod(method) // checkSimulated has accepted it
+		situation.Force, _ = schedule.ParseMethod(method) // SimulationRun.Check has accepted it
 	}
 	plan := func(n int) schedule.Plan { return situation.Plan(n, 4, true) }
 	bucket := trainer.DefaultBucket

@@ -60,7 +60,8 @@ type Training struct {
 	Notes map[string]string // config, seed, number of workers: free text
 }
 
-// FileName returns the file name for a step. Names sort in the order of steps.
+// FileName returns the file name for a step. Names sort in the order of steps below
+// 10^8; functions of this package compare the numbers.
 func FileName(step int) string { return fmt.Sprintf("step-%08d.safetensors", step) }
 
 // Write is [Writer.Write] with the zero Writer.

@@ -31,7 +31,7 @@ type benchScreen struct {
 	away  bool // the table is another machine's
 }
 
-// emit shows an event.
+// Emit is part of event.Sink.
 func (s *benchScreen) Emit(e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,7 +49,7 @@ func (a *app) newScreen(steps int, asJSON bool) *screen {
 	return show
 }
 
-// emit shows an event.
+// Emit is part of event.Sink.
 func (s *screen) Emit(e event.Event) {
 	if s.json != nil {
 		s.json.Emit(e)
@@ -142,7 +142,7 @@ func instead(of string) string {
 	return ", because " + of + " cannot be written"
 }
 
-// log shows a line of a worker, or of the launcher if name is empty.
+// Log is part of crew.Display.
 func (s *screen) Log(name string, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *screen) Log(name string, line []byte) {
 	s.line(s.err, text)
 }
 
-// notice is log for moments that must not block: it does not wait for a stuck write.
+// Notice is part of crew.Display: if another write is stuck, it does not wait for that.
 func (s *screen) Notice(text string) {
 	if s.mu.TryLock() {
 		defer s.mu.Unlock()

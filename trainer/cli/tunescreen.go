@@ -20,7 +20,7 @@ type tuneScreen struct {
 	begun bool
 }
 
-// emit shows an event.
+// Emit is part of event.Sink.
 func (s *tuneScreen) Emit(e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

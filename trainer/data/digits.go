@@ -90,10 +90,6 @@ func digitLabels(rows int, seed, split uint64) []byte {
 	for i := range labels {
 		labels[i] = byte(i % 10)
 	}
-	d := newDraws(seed, split)
-	for i := rows - 1; i > 0; i-- {
-		j := d.below(uint64(i), i+1)
-		labels[i], labels[j] = labels[j], labels[i]
-	}
+	shuffle(labels, newDraws(seed, split))
 	return labels
 }

@@ -22,6 +22,15 @@ func (d draws) below(n uint64, bound int) int {
 	return int(hi)
 }
 
+// shuffle permutes s (Fisher-Yates). Step i uses draw i, so the permutation depends only on
+// d and the length of s.
+func shuffle[T any](s []T, d draws) {
+	for i := len(s) - 1; i > 0; i-- {
+		j := d.below(uint64(i), i+1)
+		s[i], s[j] = s[j], s[i]
+	}
+}
+
 // golden64 is 2^64 divided by the golden ratio, made odd: the increment of SplitMix64.
 const golden64 = 0x9e3779b97f4a7c15
 

@@ -10,11 +10,8 @@ const holdoutSeed = 0x686f6c646f7574
 // in ascending order. The latter are the given fraction, rounded, of a random permutation
 // that depends only on the number of rows. Either part may be empty.
 func Holdout(rows int, fraction float64) (train, test []int32) {
-	perm, d := Range(nil, 0, rows), newDraws(holdoutSeed, 0)
-	for i := rows - 1; i > 0; i-- {
-		j := d.below(uint64(i), i+1)
-		perm[i], perm[j] = perm[j], perm[i]
-	}
+	perm := Range(nil, 0, rows)
+	shuffle(perm, newDraws(holdoutSeed, 0))
 	held := make([]bool, rows)
 	for _, r := range perm[:int(math.Round(fraction*float64(rows)))] {
 		held[r] = true

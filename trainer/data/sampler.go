@@ -97,13 +97,9 @@ func (s *Sampler) shuffle(epoch int) {
 }
 
 // shuffled returns a permutation of this many rows, in the memory of perm if that has
-// been one: a Fisher-Yates shuffle with draws that depend only on (seed, epoch, position).
+// been one. It depends only on rows, seed and epoch.
 func shuffled(perm []int32, rows int, seed uint64, epoch int) []int32 {
 	perm = Range(perm[:0], 0, rows)
-	d := newDraws(seed, uint64(epoch))
-	for i := rows - 1; i > 0; i-- {
-		j := d.below(uint64(i), i+1)
-		perm[i], perm[j] = perm[j], perm[i]
-	}
+	shuffle(perm, newDraws(seed, uint64(epoch)))
 	return perm
 }

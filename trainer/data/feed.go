@@ -67,42 +67,27 @@ func (m *Images) Stage(rows int, b nn.Backend) Stage[nn.Batch] {
 	return newImageStage(m, rows, b).batch
 }
 
-// An imageStage is the memory in which a batch is assembled: the backend's memory if the
-// host can write to it, otherwise a separate copy on the host.
+// An imageStage is the memory in which a batch is assembled.
 type imageStage struct {
-	images     *Images
-	backend    nn.Backend
-	x, labels  nn.Buffer
-	hostX      []float32
-	hostLabels []int32
-	direct     bool // hostX and hostLabels alias x and labels
-	features   int
+	images *Images
+	x      *rowBuffer[float32]
+	labels *rowBuffer[int32]
 }
 
 func newImageStage(images *Images, rows int, b nn.Backend) *imageStage {
-	features := images.Features()
-	s := &imageStage{images: images, backend: b, features: features, x: b.Alloc(rows * features), labels: b.AllocInts(rows)}
-	s.hostX, s.hostLabels = s.x.Float32s(), s.labels.Int32s()
-	if s.direct = s.hostX != nil; !s.direct {
-		s.hostX, s.hostLabels = make([]float32, rows*features), make([]int32, rows)
-	}
-	return s
+	return &imageStage{images: images, x: newFloats(b, rows, images.Features()), labels: newInts(b, rows, 1)}
 }
 
 // of returns the batch of the first n rows in the stage.
 func (s *imageStage) of(n int) nn.Batch {
-	return nn.Batch{X: nn.Tensor{Shape: []int{n, s.features}, Data: s.x.Slice(0, n*s.features)}, Labels: s.labels.Slice(0, n)}
+	return nn.Batch{X: tensorOf(s.x.first(n), s.x.width), Labels: s.labels.first(n)}
 }
 
 func (s *imageStage) batch(rows []int32) (nn.Batch, error) {
-	n := len(rows)
-	if err := s.images.Gather(rows, s.hostX, s.hostLabels); err != nil {
+	if err := s.images.Gather(rows, s.x.host, s.labels.host); err != nil {
 		return nn.Batch{}, err
 	}
-	b := s.of(n)
-	if !s.direct {
-		s.backend.Copy(b.X.Data, s.hostX[:n*s.features])
-		s.backend.CopyInts(b.Labels, s.hostLabels[:n])
-	}
-	return b, nil
+	s.x.flush(len(rows))
+	s.labels.flush(len(rows))
+	return s.of(len(rows)), nil
 }

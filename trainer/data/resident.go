@@ -92,7 +92,7 @@ func newImageStore(stage *imageStage, b nn.Backend) *imageStore {
 // Gather is part of Store.
 func (s *imageStore) Gather(p nn.Pace, order nn.Buffer, rows int) nn.Batch {
 	b := s.stage.of(rows)
-	p.GatherLabelled(b.X.Data, s.pixels, b.Labels, s.labels, order, s.stage.features, 255)
+	p.GatherLabelled(b.X.Data, s.pixels, b.Labels, s.labels, order, s.stage.x.width, 255)
 	return b
 }
 

@@ -44,43 +44,28 @@ func (t *Text) Gather(rows []int32, x, labels []int32) error {
 // Stage returns a Stage of at most rows rows, for a model on b. X is (rows, Context), ids.
 func (t *Text) Stage(rows int, b nn.Backend) Stage[nn.Batch] { return newTextStage(t, rows, b).batch }
 
-// A textStage is the memory in which a batch is assembled: the backend's memory if the host
-// can write to it, otherwise a separate copy on the host.
+// A textStage is the memory in which a batch is assembled.
 type textStage struct {
-	text              *Text
-	backend           nn.Backend
-	x, labels         nn.Buffer
-	hostX, hostLabels []int32
-	direct            bool // hostX and hostLabels alias x and labels
+	text      *Text
+	x, labels *rowBuffer[int32]
 }
 
 func newTextStage(t *Text, rows int, b nn.Backend) *textStage {
-	n := rows * t.Context
-	s := &textStage{text: t, backend: b, x: b.AllocInts(n), labels: b.AllocInts(n)}
-	s.hostX, s.hostLabels = s.x.Int32s(), s.labels.Int32s()
-	if s.direct = s.hostX != nil; !s.direct {
-		s.hostX, s.hostLabels = make([]int32, n), make([]int32, n)
-	}
-	return s
+	return &textStage{text: t, x: newInts(b, rows, t.Context), labels: newInts(b, rows, t.Context)}
 }
 
 // of returns the batch of the first rows in the stage.
 func (s *textStage) of(rows int) nn.Batch {
-	n := rows * s.text.Context
-	return nn.Batch{X: nn.Tensor{Shape: []int{rows, s.text.Context}, Data: s.x.Slice(0, n)}, Labels: s.labels.Slice(0, n)}
+	return nn.Batch{X: tensorOf(s.x.first(rows), s.x.width), Labels: s.labels.first(rows)}
 }
 
 func (s *textStage) batch(rows []int32) (nn.Batch, error) {
-	if err := s.text.Gather(rows, s.hostX, s.hostLabels); err != nil {
+	if err := s.text.Gather(rows, s.x.host, s.labels.host); err != nil {
 		return nn.Batch{}, err
 	}
-	b := s.of(len(rows))
-	if !s.direct {
-		n := len(rows) * s.text.Context
-		s.backend.CopyInts(b.X.Data, s.hostX[:n])
-		s.backend.CopyInts(b.Labels, s.hostLabels[:n])
-	}
-	return b, nil
+	s.x.flush(len(rows))
+	s.labels.flush(len(rows))
+	return s.of(len(rows)), nil
 }
 
 // Resident returns a Resident of rows that sampler chooses, in steps of at most batch

@@ -142,9 +142,16 @@ func (r *rowBuffer[T]) load(all []T, rows []int32) nn.Buffer {
 	for i, row := range rows {
 		copy(r.host[i*w:(i+1)*w], all[int(row)*w:(int(row)+1)*w])
 	}
-	b := r.memory.Slice(0, len(rows)*w)
-	if r.send != nil {
-		r.send(b, r.host[:len(rows)*w])
-	}
-	return b
+	r.flush(len(rows))
+	return r.first(len(rows))
 }
+
+// flush makes memory equal to host in the first rows.
+func (r *rowBuffer[T]) flush(rows int) {
+	if r.send != nil {
+		r.send(r.first(rows), r.host[:rows*r.width])
+	}
+}
+
+// first returns the memory of the first rows.
+func (r *rowBuffer[T]) first(rows int) nn.Buffer { return r.memory.Slice(0, rows*r.width) }

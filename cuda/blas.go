@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 )
@@ -156,13 +157,7 @@ func (b *BLAS) Destroy() error {
 
 // Choices returns which of cuBLASLt's candidates each kind of product uses, for logs and
 // for a later run that must have the same bits.
-func (b *BLAS) Choices() map[string]int {
-	all := make(map[string]int, len(b.choices))
-	for key, choice := range b.choices {
-		all[key] = choice
-	}
-	return all
-}
+func (b *BLAS) Choices() map[string]int { return maps.Clone(b.choices) }
 
 // A Number is the type of a matrix's elements.
 type Number int

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -71,8 +72,6 @@ func columnsOf(text string, n int) []string {
 		}
 		rest = rest[:at]
 	}
-	for i, j := 0, len(columns)-1; i < j; i, j = i+1, j-1 {
-		columns[i], columns[j] = columns[j], columns[i]
-	}
+	slices.Reverse(columns)
 	return columns
 }

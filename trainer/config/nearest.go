@@ -1,7 +1,7 @@
 package config
 
 import (
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -67,7 +67,5 @@ func listed(names []string) phrase {
 	if len(names) == 0 {
 		return "none"
 	}
-	sorted := append([]string(nil), names...)
-	sort.Strings(sorted)
-	return phrase(strings.Join(sorted, ", "))
+	return phrase(strings.Join(slices.Sorted(slices.Values(names)), ", "))
 }

@@ -1,8 +1,10 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -83,12 +85,9 @@ func NewRecord(f collective.Flight) Record {
 
 // add includes the wait in progress.
 func (c *Call) add(w *Waiting, cause collective.Cause) {
-	i := 0
-	for i < len(c.Waits) && c.Waits[i].Rank < w.Rank {
-		i++
-	}
-	if i == len(c.Waits) || c.Waits[i].Rank != w.Rank {
-		c.Waits = append(c.Waits[:i], append([]Wait{{Rank: w.Rank}}, c.Waits[i:]...)...)
+	i, found := slices.BinarySearchFunc(c.Waits, w.Rank, func(known Wait, rank int) int { return cmp.Compare(known.Rank, rank) })
+	if !found {
+		c.Waits = slices.Insert(c.Waits, i, Wait{Rank: w.Rank})
 	}
 	if cause == collective.LateToCall {
 		c.Waits[i].LateMs += w.ForMs

@@ -41,14 +41,17 @@ func (f *flightRecorder) answer(question []byte) []byte {
 	if string(question) != AskRecord {
 		return nil
 	}
-	a := RankAnswer{PID: os.Getpid()}
+	var a struct {
+		RankAnswer
+		Record json.RawMessage `json:"record"` // hides that of RankAnswer
+	}
+	a.PID = os.Getpid()
 	if g := f.group.Load(); g != nil {
-		r := trace.NewRecord(g.Flight())
-		text, err := r.Encode(membership.MaxAnswer - 100) // leaves room for the rest of RankAnswer
-		if err != nil || json.Unmarshal(text, &r) != nil {
+		text, err := trace.NewRecord(g.Flight()).Encode(membership.MaxAnswer - 100) // leaves room for the rest of RankAnswer
+		if err != nil {
 			return nil
 		}
-		a.Record = &r
+		a.Record = text
 	}
 	text, err := json.Marshal(a)
 	if err != nil {

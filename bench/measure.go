@@ -95,16 +95,12 @@ func cancelled(err error) bool {
 
 // temporaryKey writes a new key to a temporary file. remove deletes it.
 func temporaryKey() (path string, remove func() error, err error) {
-	key, err := secret.New()
-	if err != nil {
-		return "", nil, err
-	}
 	dir, err := os.MkdirTemp("", "ringtrain-key-")
 	if err != nil {
 		return "", nil, err
 	}
 	path = filepath.Join(dir, "job.key")
-	if err := secret.WriteFile(path, key); err != nil {
+	if err := secret.WriteFile(path, secret.New()); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return path, func() error { return os.RemoveAll(dir) }, nil

@@ -97,9 +97,7 @@ func (c *Config) complete() error {
 	}
 	for m.Nonce == 0 {
 		var b [8]byte
-		if _, err := rand.Read(b[:]); err != nil {
-			return fmt.Errorf("membership: cannot draw a random nonce: %w", err)
-		}
+		_, _ = rand.Read(b[:]) // never fails, see crypto/rand
 		m.Nonce = binary.LittleEndian.Uint64(b[:])
 	}
 	if !c.Bind.IsValid() {

@@ -12,17 +12,13 @@ import (
 // verify the others.
 func Example() {
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("ringtrain-example-%d.key", os.Getpid()))
-	k, err := secret.New()
-	if err == nil {
-		err = secret.WriteFile(path, k)
-	}
-	if err != nil {
+	if err := secret.WriteFile(path, secret.New()); err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer os.Remove(path)
 
-	k, err = secret.ReadFile(path)
+	k, err := secret.ReadFile(path)
 	fmt.Println(k, err)
 	id, err := k.Identity("vm1/0", 4711)
 	fmt.Println(id.Server().SessionTicketsDisabled, err)

@@ -21,12 +21,10 @@ const Size = 32
 type Key struct{ b [Size]byte }
 
 // New returns a random Key.
-func New() (Key, error) {
+func New() Key {
 	var k Key
-	if _, err := rand.Read(k.b[:]); err != nil {
-		return Key{}, fmt.Errorf("secret: cannot read random bytes: %w", err)
-	}
-	return k, nil
+	_, _ = rand.Read(k.b[:]) // never fails, see crypto/rand
+	return k
 }
 
 // ErrNotKey means that a text is not a Key.

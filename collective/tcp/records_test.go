@@ -57,13 +57,12 @@ func (a accepted) Accept(l *Link)              { a <- l }
 
 // pair returns both ends of a Link under TLS. The dialler writes through the valve.
 func pair(t *testing.T) (dialled, answered *Link, v *valve) {
-	key, err := secret.New()
-	require.NoError(t, err)
+	key := secret.New()
 	var ids [2]Identity
 	for i, name := range []string{"a", "b"} {
-		ids[i] = Identity{Cluster: "c", Name: name, Nonce: uint64(i)}
-		ids[i].Secret, err = key.Identity(name, uint64(i))
+		id, err := key.Identity(name, uint64(i))
 		require.NoError(t, err)
+		ids[i] = Identity{Cluster: "c", Name: name, Nonce: uint64(i), Secret: id}
 	}
 	in := make(accepted, 1)
 	ln, err := Listen(t.Context(), "127.0.0.1:0", ids[1], in)

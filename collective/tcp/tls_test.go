@@ -20,8 +20,7 @@ import (
 
 // prover returns a function that makes the secrets of processes that share a new key.
 func prover(t testing.TB) func(tcp.Identity) *secret.Identity {
-	key, err := secret.New()
-	require.NoError(t, err)
+	key := secret.New()
 	return func(id tcp.Identity) *secret.Identity {
 		s, err := key.Identity(id.Name, id.Nonce)
 		require.NoError(t, err)

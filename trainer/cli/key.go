@@ -20,10 +20,7 @@ the key can join; nobody else can join or read traffic.`,
 		Example: "  ringtrain keygen job.key\n  ringtrain train examples/mnist.cfg --nodes 2 --key-file job.key",
 		Args:    exactly("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			key, err := secret.New()
-			if err != nil {
-				return err
-			}
+			key := secret.New()
 			if args[0] == "-" {
 				fmt.Fprintln(a.stdout, key.Text())
 				return nil

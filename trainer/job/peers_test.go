@@ -26,8 +26,7 @@ func TestPSPeers(t *testing.T) {
 				s.Strategy, s.Quorum, s.Transport = psPeers, quorum, transport
 				if transport == cluster.TransportTCP {
 					s.KeyFile = filepath.Join(t.TempDir(), "key")
-					key, err := secret.New()
-					require.NoError(t, err)
+					key := secret.New()
 					require.NoError(t, secret.WriteFile(s.KeyFile, key))
 				}
 				h := new(heard)

@@ -129,8 +129,7 @@ func TestServersRestart(t *testing.T) {
 // ends when the server is killed more often than it may be started again.
 func TestServerKilledIsNamed(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
-	fresh, err := secret.New()
-	require.NoError(t, err)
+	fresh := secret.New()
 	require.NoError(t, secret.WriteFile(key, fresh))
 	for name, change := range map[string]func(*sharedSpec){
 		"shm":          func(*sharedSpec) {},

@@ -76,8 +76,7 @@ func survived(t *testing.T, s sharedSpec, h *heard, err error, workers ...int) {
 // whatever carries its messages.
 func TestWorkerKilled(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
-	fresh, err := secret.New()
-	require.NoError(t, err)
+	fresh := secret.New()
 	require.NoError(t, secret.WriteFile(key, fresh))
 	for _, strategy := range []string{psAsync, psSync} {
 		for _, servers := range []string{"1", "2"} {

@@ -66,8 +66,7 @@ func TestPeersEnd(t *testing.T) {
 
 // The transport does not matter, nor does encryption.
 func TestPeersOverEveryTransport(t *testing.T) {
-	key, err := secret.New()
-	require.NoError(t, err)
+	key := secret.New()
 	for name, c := range map[string]cluster.Config{
 		"tcp": {Transport: cluster.TransportTCP}, "auto": {Transport: cluster.TransportAuto}, "key": {Transport: cluster.TransportTCP, Key: &key},
 	} {

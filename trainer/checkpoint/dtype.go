@@ -125,13 +125,13 @@ func writeChunks[T element](w io.Writer, v []T, size int, put func([]byte, T)) e
 func readValues(r io.Reader, d dtype, count int) (any, error) {
 	switch d {
 	case f64:
-		return readChunks(r, count, 8, func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) })
+		return readChunks[float64](r, count, 8)
 	case f32:
-		return readChunks(r, count, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+		return readChunks[float32](r, count, 4)
 	case i64:
-		return readChunks(r, count, 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) })
+		return readChunks[int64](r, count, 8)
 	case i32:
-		return readChunks(r, count, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+		return readChunks[int32](r, count, 4)
 	case u8:
 		out := make([]uint8, count)
 		_, err := io.ReadFull(r, out)
@@ -140,7 +140,7 @@ func readValues(r io.Reader, d dtype, count int) (any, error) {
 	return nil, fmt.Errorf("cannot read dtype %q", d)
 }
 
-func readChunks[T element](r io.Reader, count, size int, get func([]byte) T) ([]T, error) {
+func readChunks[T element](r io.Reader, count, size int) ([]T, error) {
 	out := make([]T, count)
 	buf := make([]byte, min(chunkBytes, count*size))
 	for at := 0; at < count; {
@@ -148,8 +148,8 @@ func readChunks[T element](r io.Reader, count, size int, get func([]byte) T) ([]
 		if _, err := io.ReadFull(r, buf[:n*size]); err != nil {
 			return nil, err
 		}
-		for i := range n {
-			out[at+i] = get(buf[i*size:])
+		if _, err := binary.Decode(buf[:n*size], binary.LittleEndian, out[at:at+n]); err != nil {
+			return nil, err
 		}
 		at += n
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/ringtrain/ringtrain/collective/cluster"
 )
 
 // CoreBound is the load of the host's processors above which they, rather than the
@@ -86,7 +88,7 @@ const WireTolerance = .05
 // CheckWire returns an error if ranks bypassed the links whose bytes are counted.
 func (t Trial) CheckWire() error {
 	for _, l := range t.Links {
-		if l.Transport != "tcp" {
+		if l.Transport != cluster.TransportTCP {
 			return fmt.Errorf("rank %d reaches ranks %s over %s, which bypasses the measured links", l.Rank, l.Peers, l.Transport)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ringtrain/ringtrain/collective/cluster"
 )
 
 // A Scaling is the result of a scaling run.
@@ -181,7 +183,7 @@ func trafficOf(rows []ScalingRow) *grid {
 // shares reports whether any ranks had a transport other than TCP.
 func (s Scaling) shares() bool {
 	return slices.ContainsFunc(s.Trials, func(t Trial) bool {
-		return slices.ContainsFunc(t.Links, func(l Link) bool { return l.Transport != "tcp" })
+		return slices.ContainsFunc(t.Links, func(l Link) bool { return l.Transport != cluster.TransportTCP })
 	})
 }
 

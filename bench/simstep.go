@@ -15,10 +15,10 @@ import (
 )
 
 // What ranks exchange about a step besides gradients, in elements of 4 bytes: words, and with
-// parameter servers, a command of wordLen and the status.
+// parameter servers, a command of wordLen and the status, which has one int64 more.
 const (
-	wordLen   = 16
-	statusLen = 18
+	wordLen   = 2 * trainer.WordLen
+	statusLen = wordLen + 2
 )
 
 // simulatedMethods are the algorithms of an AllReduce that a simulation knows: those of

@@ -37,10 +37,10 @@ type plans struct {
 	errs      []error
 }
 
-// paramAlign is the alignment of parameters in elements: 64 bytes, one cache line. The
+// ParamAlign is the alignment of parameters in elements: 64 bytes, one cache line. The
 // bits of a matrix product may depend on alignment, so this also keeps a layer's results
 // independent of the parameters declared before it.
-const paramAlign = 16
+const ParamAlign = 16
 
 // NewBuilder returns a Builder that derives initial weights from seed.
 func NewBuilder(seed uint64) *Builder {
@@ -114,7 +114,7 @@ func (b *Builder) Param(name string, shape []int, init Initializer) *Param {
 		l.errs = append(l.errs, fmt.Errorf("nn: parameter %s has no Initializer; pass one, such as Zeros", p.Name))
 	}
 	l.names[p.Name] = true
-	l.size = (l.size + paramAlign - 1) / paramAlign * paramAlign
+	l.size = (l.size + ParamAlign - 1) / ParamAlign * ParamAlign
 	p.Offset = l.size
 	l.size = grown(l.size, shape)
 	l.list = append(l.list, p)

@@ -3,7 +3,9 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,7 +54,7 @@ var inConfig = map[string]string{
 }
 
 // goWord matches the keys of inConfig, types of layers, and layers of a combinator.
-var goWord = regexp.MustCompile(`\*\w+\.\w+|\blayers\.\d+|nn\.Images|nn\.Columns|\b(Out|In|Rows|Pieces|Heads|Shape|Size|Stride|Padding|Channels|Height|Width|Eps|Momentum|Mean|Deviation|Columns?|Embed|HashEmbed|ExpandWindow|Padded|EachPosition|Linear|Softmax)\b`)
+var goWord = regexp.MustCompile(`\*\w+\.\w+|\blayers\.\d+|\b(` + strings.ReplaceAll(strings.Join(slices.Sorted(maps.Keys(inConfig)), "|"), ".", `\.`) + `)\b`)
 
 // A block is a section that names a layer.
 type block struct {

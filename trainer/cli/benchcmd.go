@@ -171,7 +171,7 @@ func (f *benchFlags) checkPlace(flags *pflag.FlagSet) error {
 		return fmt.Errorf("--hosts must be local or netns, not %q", f.Hosts)
 	case f.Hosts != "netns" && given("link"):
 		return errors.New("--link needs --hosts netns: only there can the links be limited")
-	case f.Hosts == "netns" && f.Place.Transport == "inproc":
+	case f.Hosts == "netns" && f.Place.Transport == crew.TransportInProcess:
 		return errors.New("--transport inproc cannot be combined with --hosts netns: inproc is one process")
 	case f.Hosts == "netns" && (f.Place.Nodes > 1 || len(f.Place.Join) > 0 || given("bind")):
 		return errors.New("--hosts netns cannot be combined with --nodes, --join or --bind: it makes this machine look like several")
@@ -208,7 +208,7 @@ func (f *benchFlags) read(op string) (err error) {
 	if f.Memory != bench.Heap && f.Memory != bench.Shared {
 		return fmt.Errorf("--memory %s: there are %s and %s", f.Memory, bench.Heap, bench.Shared)
 	}
-	if f.Memory == bench.Shared && f.Place.Transport == "inproc" {
+	if f.Memory == bench.Shared && f.Place.Transport == crew.TransportInProcess {
 		return errors.New("--memory shared is for ranks that are processes, not for --transport inproc")
 	}
 	if f.Link != "" {

@@ -142,7 +142,7 @@ func (r *rank) notes() map[string]string {
 	} {
 		notes[name] = value
 	}
-	if text := s.Spec.strategyText(); text != "allreduce" {
+	if text := s.Spec.strategyText(); text != allReduce {
 		notes["strategy"] = text
 	}
 	if s.Spec.Order.HostOrder() != collective.RingOrder {

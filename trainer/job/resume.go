@@ -274,7 +274,7 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 // changed lists what differs from when a checkpoint was written and affects the result.
 func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 	var out []string
-	if now, was := s.Spec.strategyText(), cmp.Or(notes["strategy"], "allreduce"); now != was {
+	if now, was := s.Spec.strategyText(), cmp.Or(notes["strategy"], allReduce); now != was {
 		out = append(out, fmt.Sprintf("--strategy (%s, was %s)", now, was))
 	}
 	compressed := cmp.Or(notes["compress"], "none") // not in older checkpoints

@@ -65,7 +65,7 @@ func (f *Spec) strategyText() string {
 		return f.policy().String()
 	}
 	if !f.inRounds() {
-		return "allreduce"
+		return allReduce
 	}
 	return f.Strategy + ", " + f.rounds().String()
 }

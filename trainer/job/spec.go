@@ -70,7 +70,7 @@ const DefaultInnerSteps = 50
 // config.
 func NewSpec(c *catalog.Catalog, path string) Spec {
 	return Spec{
-		Catalog: c, Config: path, Data: "digits", Accumulate: 1, Strategy: "allreduce",
+		Catalog: c, Config: path, Data: "digits", Accumulate: 1, Strategy: allReduce,
 		Gradients: Gradients{Reduce: "mean", Rounds: trainer.DiLoCo(DefaultInnerSteps)},
 		Saving:    Saving{Keep: 3}, Place: crew.Local(), Order: tuned.Choice{Order: "ring", Table: tuned.Auto},
 		Device: device.Choice{Device: device.Auto, NCCL: "auto"}, Graphs: device.Graphs{How: device.GraphsAuto, PerLaunch: 1}, Watch: Watch{LogLevel: "error"},

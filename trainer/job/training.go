@@ -68,7 +68,7 @@ func (f Spec) Settle() (*Training, error) {
 func (s *Training) choosePlacement() error {
 	var hindrance error
 	switch {
-	case s.Spec.Place.Transport == "inproc":
+	case s.Spec.Place.Transport == crew.TransportInProcess:
 		hindrance = device.ErrInProcess
 	case s.Compression.Form != trainer.Exact:
 		hindrance = device.ErrCompressed

@@ -10,8 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// alignment of pieces in an arena, in elements; see nn.Params.
-const alignment = 16
+// alignment of pieces in an arena, in elements.
+const alignment = nn.ParamAlign
 
 // offsets returns where pieces begin in the arena of a share, and its length.
 func offsets(pieces []piece) (at []int, n int) {

@@ -141,7 +141,7 @@ func Here(g *collective.Group, o collective.Order, secured bool) Fingerprint {
 	}
 	switch {
 	case s.Near == schedule.InProcess:
-		f.Transport = "inproc"
+		f.Transport = crew.TransportInProcess
 	case s.Shared:
 		f.Transport = cluster.TransportSHM
 	case secured:

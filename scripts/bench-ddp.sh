@@ -25,19 +25,7 @@ USAGE
 }
 
 workers=2 rounds='' steps='' require=0 out='' quick=no
-while (($# > 0)); do
-	case $1 in
-	--workers | --rounds | --steps | --require | --out)
-		(($# > 1)) || wrong "$1 needs a value"
-		declare "${1#--}=$2"
-		shift
-		;;
-	--quick) quick=yes ;;
-	-h | --help) usage && exit ;;
-	*) wrong "$1 is not a flag" ;;
-	esac
-	shift
-done
+options "workers rounds steps require out" "$@"
 if [[ $quick == yes ]]; then
 	rounds=${rounds:-2} steps=${steps:-60}
 fi

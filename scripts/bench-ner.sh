@@ -25,19 +25,7 @@ USAGE
 }
 
 steps='' rounds='' sentences=2000 data='' core='' require=0 out='' quick=no
-while (($# > 0)); do
-	case $1 in
-	--steps | --rounds | --sentences | --data | --core | --require | --out)
-		(($# > 1)) || wrong "$1 needs a value"
-		declare "${1#--}=$2"
-		shift
-		;;
-	--quick) quick=yes ;;
-	-h | --help) usage && exit ;;
-	*) wrong "$1 is not a flag" ;;
-	esac
-	shift
-done
+options "steps rounds sentences data core require out" "$@"
 if [[ $quick == yes ]]; then
 	rounds=${rounds:-2} steps=${steps:-60}
 fi

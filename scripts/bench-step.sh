@@ -28,19 +28,7 @@ USAGE
 }
 
 models=mlp,convnet rounds='' steps='' peers=debian,pypi,gorgonia core='' require='' out='' quick=no
-while (($# > 0)); do
-	case $1 in
-	--models | --rounds | --steps | --peers | --core | --require | --out)
-		(($# > 1)) || wrong "$1 needs a value"
-		declare "${1#--}=$2"
-		shift
-		;;
-	--quick) quick=yes ;;
-	-h | --help) usage && exit ;;
-	*) wrong "$1 is not a flag" ;;
-	esac
-	shift
-done
+options "models rounds steps peers core require out" "$@"
 if [[ $quick == yes ]]; then
 	rounds=${rounds:-2} steps=${steps:-60}
 fi

@@ -26,19 +26,7 @@ USAGE
 }
 
 steps='' rounds='' timed='' core='' require=0 out='' quick=no
-while (($# > 0)); do
-	case $1 in
-	--steps | --rounds | --timed | --core | --require | --out)
-		(($# > 1)) || wrong "$1 needs a value"
-		declare "${1#--}=$2"
-		shift
-		;;
-	--quick) quick=yes ;;
-	-h | --help) usage && exit ;;
-	*) wrong "$1 is not a flag" ;;
-	esac
-	shift
-done
+options "steps rounds timed core require out" "$@"
 if [[ $quick == yes ]]; then
 	steps=${steps:-40} rounds=${rounds:-2} timed=${timed:-10}
 fi

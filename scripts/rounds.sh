@@ -28,6 +28,27 @@ note() {
 	echo "$1" >&2
 }
 
+# options NAMES ARGUMENT... sets the variable of each flag. NAMES are the flags with a value,
+# without dashes. --quick sets $quick to yes, and --help calls the function usage.
+# shellcheck disable=SC2034
+options() {
+	local names=" $1 "
+	shift
+	while (($# > 0)); do
+		case $1 in
+		--quick) quick=yes ;;
+		-h | --help) usage && exit ;;
+		*)
+			[[ $1 =~ ^--[a-z]+$ && $names == *" ${1#--} "* ]] || wrong "$1 is not a flag"
+			(($# > 1)) || wrong "$1 needs a value"
+			declare -g "${1#--}=$2"
+			shift
+			;;
+		esac
+		shift
+	done
+}
+
 # wanted NAME LIST reports whether a comma-separated list has the name.
 wanted() { [[ ,$2, == *,$1,* ]]; }
 

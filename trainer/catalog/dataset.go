@@ -127,8 +127,14 @@ func (c *Catalog) dataUsage(has func(DataKind) bool) string {
 			all = append(all, fmt.Sprintf("%s (%s)", k.Usage, k.Doc))
 		}
 	}
-	if n := len(all); n > 1 {
-		return strings.Join(all[:n-1], ", ") + " or " + all[n-1]
+	return either(all)
+}
+
+// either joins alternatives: "a", "a or b", "a, b or c".
+func either(all []string) string {
+	n := len(all) - 1
+	if n < 1 {
+		return strings.Join(all, "")
 	}
-	return strings.Join(all, "")
+	return strings.Join(all[:n], ", ") + " or " + all[n]
 }

@@ -115,14 +115,7 @@ func (c *Catalog) InputFormats() []string {
 }
 
 // formatList lists the formats for errors: "idx, npy or png".
-func (c *Catalog) formatList() string {
-	all := c.InputFormats()
-	n := len(all) - 1
-	if n < 1 {
-		return strings.Join(all, "")
-	}
-	return strings.Join(all[:n], ", ") + " or " + all[n]
-}
+func (c *Catalog) formatList() string { return either(c.InputFormats()) }
 
 // expand puts the files of directories in their place, in the order of their names.
 // Hidden files are left out, and so are directories in them.

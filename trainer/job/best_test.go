@@ -191,10 +191,10 @@ func TestBestWithoutValues(t *testing.T) {
 func TestNoBest(t *testing.T) {
 	f := bestSpec(t)
 	f.Overrides[0].Raw = "0"
-	require.NoError(t, os.WriteFile(filepath.Join(f.Saving.Dir, bestFile), []byte("of an earlier run"), 0o600))
 	h := run(t, f)
 	require.Zero(t, resultOf(t, h).BestStep)
 	require.NoFileExists(t, filepath.Join(f.Saving.Dir, bestFile))
+	require.NoError(t, os.WriteFile(filepath.Join(f.Saving.Dir, bestFile), []byte("of an earlier run"), 0o600))
 	for _, steps := range []int{12, 14} { // nothing is left to do, and then a little
 		again := f
 		again.Steps, again.Saving = steps, Saving{Resume: f.Saving.Dir}

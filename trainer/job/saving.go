@@ -101,15 +101,16 @@ func (f *Saving) claimDirs(cluster string, alone bool) (release func(), err erro
 }
 
 // checkDirs returns an error if a directory has checkpoints of another run, which
-// would be mixed with the new ones. A run may have some in both directories, and resume
-// from the one with the newest.
+// would be mixed with the new ones, or weights that a new run would replace. A run may have
+// checkpoints in both directories, and resume from the one with the newest.
 func (f *Saving) checkDirs() error {
 	from, _ := checkpoint.Steps(f.Resume)
 	own := len(from) > 0 && slices.ContainsFunc(f.dirs(), func(d Dir) bool { return f.resumes(d.Path) })
 	for _, d := range f.dirs() {
 		steps, _ := checkpoint.Steps(d.Path)
+		weights := f.weightsIn(d.Path)
 		switch {
-		case len(steps) == 0 || f.resumes(d.Path):
+		case len(steps) == 0 && weights == "" || f.resumes(d.Path):
 			continue
 		case own && slices.Max(steps) > slices.Max(from):
 			return fmt.Errorf("%s %s contains later checkpoints than --resume %s; resume those with --resume %s, or use another directory", d.Flag, d.Path, f.Resume, d.Path)
@@ -120,12 +121,30 @@ func (f *Saving) checkDirs() error {
 		if err == nil && holder.Identity != launch.Self() && (state == launch.Alive || state == launch.Stopped) {
 			return lockError(d, &launch.LockedError{Dir: d.Path, Holder: holder, State: state})
 		}
+		if len(steps) == 0 {
+			return fmt.Errorf("%s %s contains %s, which this run would replace; use another directory, or move the file away", d.Flag, d.Path, weights)
+		}
 		if len(from) > 0 && slices.Max(steps) < slices.Max(from) {
 			return fmt.Errorf("%s %s contains checkpoints, and --resume %s has later ones; if they are of one run, because %s was its --out-fallback, add --out-fallback %s; otherwise use another directory", d.Flag, d.Path, f.Resume, f.Resume, f.Resume)
 		}
 		return fmt.Errorf("%s %s contains checkpoints of an earlier run; resume that with --resume %s, or use another directory", d.Flag, d.Path, d.Path)
 	}
 	return nil
+}
+
+// weightsIn returns the name of a file of weights in a directory that a run from step 0 would
+// replace: of an earlier run without its checkpoints, or of another program. "" is none. A run
+// that resumes replaces its own.
+func (f *Saving) weightsIn(dir string) string {
+	if f.Resume != "" {
+		return ""
+	}
+	for _, name := range []string{weightsFile, bestFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // resumes reports whether dir is the directory of Resume, by whatever path.

@@ -104,6 +104,32 @@ func TestDirectoryOfALiveJob(t *testing.T) {
 	require.ErrorContains(t, f.Saving.checkDirs(), "resume that with --resume "+f.Saving.Dir)
 }
 
+// A run from step 0 replaces no weights, whoever wrote them. A run that resumes replaces its own.
+func TestWeightsAreNotReplaced(t *testing.T) {
+	for _, name := range []string{weightsFile, bestFile} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte("somebody's"), 0o600))
+		second := tinySpec(t)
+		second.Saving = Saving{Dir: dir}
+		h, err := runError(t, t.Context(), second, Options{})
+		var usage *crew.UsageError
+		require.ErrorAs(t, err, &usage)
+		require.ErrorContains(t, err, "--out "+dir+" contains "+name+", which this run would replace; use another directory, or move the file away")
+		require.Empty(t, h.all)
+		require.Equal(t, []string{name}, namesIn(t, dir), "the lock is released")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, "somebody's", string(text))
+
+		require.ErrorContains(t, (&Saving{Dir: t.TempDir(), Fallback: dir}).checkDirs(), "--out-fallback "+dir+" contains "+name)
+		from := t.TempDir()
+		require.NoError(t, os.WriteFile(stepFile(from, 20), nil, 0o600))
+		require.NoError(t, (&Saving{Dir: dir, Resume: from}).checkDirs(), "machines without the checkpoint have the weights alone")
+		require.NoError(t, (&Saving{Dir: dir, Resume: dir}).checkDirs())
+	}
+}
+
 // If the last checkpoint of a run went to --out-fallback, resuming it without that flag
 // says so, and does not advise to resume the older one.
 func TestResumeFromTheForgottenFallback(t *testing.T) {

@@ -1,16 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
 // addData adds --data and its options.
 func addData(flags *pflag.FlagSet, c *catalog.Catalog, name *string, o *catalog.Options) {
-	flags.StringVar(name, "data", "digits", "training and test rows: `SOURCE` is "+c.TrainUsage())
+	flags.Var(source{name}, "data", "training and test rows: `SOURCE` is "+c.TrainUsage()+"; with train --resume, those of the checkpoint")
 	for _, option := range []struct {
 		name, usage string
 		define      func(name, usage string)
@@ -22,6 +24,30 @@ func addData(flags *pflag.FlagSet, c *catalog.Catalog, name *string, o *catalog.
 		option.define(option.name, option.usage+c.OptionUsage(option.name))
 	}
 }
+
+// A source is the value of --data. It stays empty if the flag is left out, so that a training
+// that resumes knows.
+type source struct{ name *string }
+
+// Set implements pflag.Value.
+func (s source) Set(name string) error {
+	if name == "" {
+		return errEmpty
+	}
+	*s.name = name
+	return nil
+}
+
+// String implements pflag.Value. help calls it on the zero value, too.
+func (s source) String() string {
+	if s.name == nil {
+		return ""
+	}
+	return cmp.Or(*s.name, job.DefaultData)
+}
+
+// Type implements pflag.Value.
+func (s source) Type() string { return "string" }
 
 // checkData checks the options of --data by themselves.
 func checkData(flags *pflag.FlagSet, o catalog.Options) error {

@@ -27,6 +27,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("--%s must be %s, not %q", invalid.GetFlag().Name, wanted(number), invalid.GetValue())
 	}
+	if errors.Is(err, errEmpty) {
+		return fmt.Errorf("--%s is empty: give it a value, or leave it out", invalid.GetFlag().Name)
+	}
 	var absent *pflag.NotExistError
 	if !errors.As(err, &absent) {
 		return err
@@ -46,6 +49,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	return fmt.Errorf("unknown flag: %s; %s --help lists the flags", name, cmd.CommandPath())
 }
+
+// errEmpty is why a flag takes no empty value.
+var errEmpty = errors.New("is empty")
 
 // otherName has flags that some commands have under another name.
 var otherName = map[string]string{"--ranks": "--workers", "--workers": "--ranks"}

@@ -168,7 +168,7 @@ func TestChanged(t *testing.T) {
 // Before anything starts, the user learns what will differ and what cannot work.
 func TestCheckResume(t *testing.T) {
 	f := smallSpec(t, "[training]\nbatch_size = 16\n[ray]\nnum_workers = 2\n")
-	f.Saving.Resume = t.TempDir()
+	f.Data, f.Saving.Resume = DefaultData, t.TempDir()
 	set := &data.Set{Train: &data.Images{Rows: 1, Height: 28, Width: 28, Classes: 10, Pixels: make([]byte, 784), Labels: []byte{1}}}
 	set.Test = set.Train
 	check := func(f Spec) (string, error) {

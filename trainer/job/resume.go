@@ -305,7 +305,11 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 			out = append(out, fmt.Sprintf("--%s (%s, was %s)", option.Name, cmp.Or(option.Value, "not given"), cmp.Or(was, "not given")))
 		}
 	}
-	if notes["data_sha256"] != sum {
+	switch now, was := s.Dataset.Info().Name, cmp.Or(notes["data"], DefaultData); {
+	case notes["data_sha256"] == sum:
+	case now != was:
+		out = append(out, fmt.Sprintf("--data (%s, was %s)", now, was))
+	default:
 		out = append(out, "the data")
 	}
 	old, err := config.Parse("checkpoint", notes["config"], nil)

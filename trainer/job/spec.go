@@ -21,8 +21,8 @@ type Spec struct {
 	Catalog   *catalog.Catalog  // implements the names in the config
 	Config    string            // path of the config file, which every worker reads
 	Overrides []config.Override // of values in it
-	Data      string            // training and test rows: "digits", or "mnist:DIR"
-	Options   catalog.Options   // of Data
+	Data      string            // training and test rows: "digits", or "mnist:DIR"; "": those of the checkpoint in Saving.Resume, or else DefaultData
+	Options   catalog.Options   // of Data; those that are not set are as in the checkpoint
 
 	Workers    int    // on this machine; 0: as the config says
 	Steps      int    // to train; 0: as the config says
@@ -70,7 +70,7 @@ const DefaultInnerSteps = 50
 // config.
 func NewSpec(c *catalog.Catalog, path string) Spec {
 	return Spec{
-		Catalog: c, Config: path, Data: "digits", Accumulate: 1, Strategy: allReduce,
+		Catalog: c, Config: path, Accumulate: 1, Strategy: allReduce,
 		Gradients: Gradients{Reduce: "mean", Rounds: trainer.DiLoCo(DefaultInnerSteps)},
 		Saving:    Saving{Keep: 3}, Place: crew.Local(), Order: tuned.Choice{Order: "ring", Table: tuned.Auto},
 		Device: device.Choice{Device: device.Auto, NCCL: "auto"}, Graphs: device.Graphs{How: device.GraphsAuto, PerLaunch: 1}, Watch: Watch{LogLevel: "error"},

@@ -49,7 +49,7 @@ func TestSpecCheck(t *testing.T) {
 func TestResumeNamesTheDirectory(t *testing.T) {
 	for _, dir := range []string{"", "other"} {
 		f := NewSpec(catalog.New(), "../../examples/mnist.cfg")
-		f.Saving = Saving{Dir: dir, Resume: "earlier"}
+		f.Data, f.Saving = DefaultData, Saving{Dir: dir, Resume: "earlier"}
 		s, err := f.Settle()
 		require.NoError(t, err)
 		require.Equal(t, cmp.Or(dir, "earlier"), s.Spec.Saving.Dir)

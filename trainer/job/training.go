@@ -133,11 +133,8 @@ func (f Spec) Describe() (*Training, error) {
 	if err := s.read(Manual(f.Catalog)); err != nil {
 		return nil, crew.Usage(err)
 	}
-	if s.Dataset, err = f.Catalog.Data(f.Data, f.Options); err != nil {
-		if option := (*catalog.OptionError)(nil); errors.As(err, &option) {
-			return nil, crew.Usage(err)
-		}
-		return nil, crew.Usagef("--data: %w", err)
+	if s.Dataset, err = findData(&s.Spec); err != nil {
+		return nil, crew.Usage(err)
 	}
 	if s.Problem, err = f.Catalog.Problem(cfg, s.Dataset); err != nil {
 		return nil, crew.Usage(err)

@@ -56,10 +56,11 @@ func bestOf(t checkpoint.Training) (b trainer.Best, weights []checkpoint.Named) 
 	return trainer.Best{Step: step, Metric: trainer.Metric{Name: t.Notes[noteBestMetric], Value: value}}, weights
 }
 
-// restoreBest returns the best evaluation that a checkpoint knows of, with its values.
-func (s *Training) restoreBest(path string, t checkpoint.Training, p *nn.Params) (b trainer.Best, err error) {
+// restoreBest returns the best evaluation that a checkpoint knows of, with its values, if it
+// was of rows with this sum: metrics of others do not compare.
+func restoreBest(path string, t checkpoint.Training, p *nn.Params, sum string) (b trainer.Best, err error) {
 	b, weights := bestOf(t)
-	if !b.Found() {
+	if !b.Found() || t.Notes[noteSum] != sum {
 		return trainer.Best{}, nil
 	}
 	if b.Values, err = tensorArena(p, weights); err != nil {

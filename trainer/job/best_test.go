@@ -18,6 +18,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
@@ -185,6 +186,26 @@ func TestBestWithoutValues(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, "without values of an earlier one")
 	})
+}
+
+// A run that resumes on other data searches anew: the best evaluation before was of other rows.
+func TestBestOfOtherData(t *testing.T) {
+	f := bestSpec(t)
+	best := bestReported(t, run(t, f))
+	require.Less(t, best, 12, "this test needs an early best")
+	train, test := data.Generate(data.DigitsOptions{Train: 50, Test: 10, Side: 8, Seed: 1})
+	other := t.TempDir()
+	require.NoError(t, data.WriteMNIST(other, train, test))
+	again := f
+	again.Data, again.Steps, again.Saving = "mnist:"+other, 14, Saving{Dir: t.TempDir(), Resume: f.Saving.Dir}
+	h := run(t, again)
+	require.Contains(t, h.said(), "--data (mnist:"+other+", was "+f.Data+"), the best evaluation, which is dropped because it was of other data; the result")
+	require.Greater(t, resultOf(t, h).BestStep, 12)
+
+	again.Data, again.Saving.Dir = f.Data, t.TempDir()
+	h = run(t, again)
+	require.Empty(t, h.said())
+	require.Equal(t, best, resultOf(t, h).BestStep)
 }
 
 // Without evaluations between steps there is nothing to choose from, and --best says so.

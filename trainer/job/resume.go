@@ -56,7 +56,7 @@ func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (st
 			if state, err = s.restore(found, t, backend, p); err != nil {
 				return state, best, crew.Usage(err)
 			}
-			if best, err = s.restoreBest(found, t, p); err != nil {
+			if best, err = restoreBest(found, t, p, r.rows.Sum()); err != nil {
 				return state, best, crew.Usage(err)
 			}
 			path, mine[0] = found, int64(t.Step)
@@ -262,6 +262,9 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 	for _, d := range differences(t.Notes, rows.Notes()) {
 		changed = append(changed, fmt.Sprintf("the %s of the data (%s, was %s)", d.name, d.now, d.was))
 	}
+	if b, _ := bestOf(t); b.Found() && t.Notes[noteSum] != rows.Sum() {
+		changed = append(changed, "the best evaluation, which is dropped because it was of other data")
+	}
 	if n := len(t.Residuals); n > 0 && (n != s.AllWorkers() || s.Compression.Form == trainer.Exact || !keepsResiduals(s, t)) {
 		changed = append(changed, fmt.Sprintf("compression residuals of %d workers, which are dropped", n))
 	}
@@ -270,6 +273,9 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 	}
 	return nil
 }
+
+// noteSum is the note of checkpoints that identifies the rows: their catalog.Rows.Sum.
+const noteSum = "data_sha256"
 
 // changed lists what differs from when a checkpoint was written and affects the result.
 func (s *Training) changed(notes map[string]string, sum, blas string) []string {
@@ -306,7 +312,7 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 		}
 	}
 	switch now, was := s.Dataset.Info().Name, cmp.Or(notes["data"], DefaultData); {
-	case notes["data_sha256"] == sum:
+	case notes[noteSum] == sum:
 	case now != was:
 		out = append(out, fmt.Sprintf("--data (%s, was %s)", now, was))
 	default:

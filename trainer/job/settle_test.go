@@ -127,7 +127,7 @@ func TestResumeOnOtherData(t *testing.T) {
 	flipLabel(t, dir)
 	other.Steps = 8
 	said := run(t, other).said()
-	require.Contains(t, said, "changed since "+stepFile(f.Saving.Dir, 6)+": the data; the result will differ")
+	require.Contains(t, said, "changed since "+stepFile(f.Saving.Dir, 6)+": the data, the best evaluation, which is dropped because it was of other data; the result will differ")
 }
 
 // batchNorm is a network with running statistics for images of 8 by 8.

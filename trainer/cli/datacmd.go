@@ -33,8 +33,14 @@ func unwritten(err error) error {
 	return usage(err)
 }
 
+// addReplace adds --force.
+func addReplace(cmd *cobra.Command, force *bool) {
+	cmd.Flags().BoolVar(force, "force", false, "replace files in DIR that have other content")
+}
+
 func digitsCommand(a *app) *cobra.Command {
 	var o data.DigitsOptions
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "digits DIR [flags]",
 		Short: "Generate synthetic digits as IDX files",
@@ -52,6 +58,9 @@ MNIST. Without flags they are the images that train uses by default.`,
 				return usagef("%d + %d images of %dx%d take %.3g GB, more than the %.3g GB of memory of this machine: lower --train, --test or --side", o.Train, o.Test, o.Side, o.Side, need/1e9, float64(room)/1e9)
 			}
 			train, test := data.Generate(o)
+			if err := data.MNISTConflict(args[0], train, test, force); err != nil {
+				return usage(err)
+			}
 			if err := data.WriteMNIST(args[0], train, test); err != nil {
 				return unwritten(err)
 			}
@@ -63,6 +72,7 @@ MNIST. Without flags they are the images that train uses by default.`,
 	cmd.Flags().IntVar(&o.Test, "test", 4_000, "`N` test images")
 	cmd.Flags().IntVar(&o.Side, "side", 28, "`N` pixels wide and high")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N`; different seeds give different digits (default 0)")
+	addReplace(cmd, &force)
 	return cmd
 }
 
@@ -72,6 +82,7 @@ const mostSentences = 50_000_000
 func sentencesCommand(a *app) *cobra.Command {
 	var o data.SentencesOptions
 	var format string
+	var force bool
 	var writable []string
 	formats := map[string]text.Format{}
 	for _, f := range text.Formats() {
@@ -97,6 +108,9 @@ different sentences, so a list of names does not suffice.`,
 				return usagef("--format must be %s, not %q", strings.Join(writable, " or "), format)
 			}
 			o.Dev = (o.Train + 3) / 4
+			if err := data.SentencesConflict(args[0], f, o, force); err != nil {
+				return usage(err)
+			}
 			if err := data.WriteSentences(args[0], f, o); err != nil {
 				return unwritten(err)
 			}
@@ -106,6 +120,7 @@ different sentences, so a list of names does not suffice.`,
 	}
 	cmd.Flags().IntVar(&o.Train, "sentences", 2_000, "`N` sentences to train on")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N`; different seeds give different names and sentences (default 0)")
+	addReplace(cmd, &force)
 	cmd.Flags().StringVar(&format, "format", "iob", "write `FORMAT`: "+strings.Join(writable, ", "))
 	return cmd
 }

@@ -33,3 +33,22 @@ func TestDataNER(t *testing.T) {
 		require.Contains(t, file(d, part+".jsonl"), `{"text":"`)
 	}
 }
+
+// The commands do not replace the rows of others, unless told to.
+func TestDataKeepsOtherFiles(t *testing.T) {
+	for _, args := range [][]string{{"data", "digits", "DIR", "--train", "20", "--test", "4"}, {"data", "ner", "DIR", "--sentences", "10"}} {
+		args[2] = filepath.Join(t.TempDir(), "new")
+		for range 2 { // the same files again
+			code, _, stderr := result(args...)
+			require.Zero(t, code, stderr)
+		}
+		code, stdout, stderr := result(append(args, "--seed", "1")...)
+		require.Equal(t, 2, code)
+		require.Empty(t, stdout)
+		require.Regexp(t, `^ringtrain: \S+ exists with other content: write to another directory, or add --force to replace it\n$`, stderr)
+		code, _, stderr = result(append(args, "--seed", "1", "--force")...)
+		require.Zero(t, code, stderr)
+		code, _, _ = result(args...)
+		require.Equal(t, 2, code, "they have been replaced")
+	}
+}

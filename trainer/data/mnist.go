@@ -2,6 +2,7 @@ package data
 
 import (
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 )
@@ -90,20 +91,28 @@ func writeMNIST(dir, suffix string, train, test *Images) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		images, labels string
-		m              *Images
-	}{{trainImages, trainLabels, train}, {testImages, testLabels, test}} {
-		x := &IDX{Dims: []int{part.m.Rows, part.m.Height, part.m.Width}, Data: part.m.Pixels}
-		if err := WriteIDX(filepath.Join(dir, part.images+"-idx3-ubyte"+suffix), x); err != nil {
-			return err
-		}
-		x = &IDX{Dims: []int{part.m.Rows}, Data: part.m.Labels}
-		if err := WriteIDX(filepath.Join(dir, part.labels+"-idx1-ubyte"+suffix), x); err != nil {
+	for name, x := range idxFiles(train, test) {
+		if err := WriteIDX(filepath.Join(dir, name+suffix), x); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// idxFiles yields the names, without a suffix, and the contents of the four files of a set.
+func idxFiles(train, test *Images) iter.Seq2[string, *IDX] {
+	return func(yield func(string, *IDX) bool) {
+		for _, part := range []struct {
+			images, labels string
+			m              *Images
+		}{{trainImages, trainLabels, train}, {testImages, testLabels, test}} {
+			images := &IDX{Dims: []int{part.m.Rows, part.m.Height, part.m.Width}, Data: part.m.Pixels}
+			labels := &IDX{Dims: []int{part.m.Rows}, Data: part.m.Labels}
+			if !yield(part.images+"-idx3-ubyte", images) || !yield(part.labels+"-idx1-ubyte", labels) {
+				return
+			}
+		}
+	}
 }
 
 // readPart reads a file of images and the matching file of labels.

@@ -3,6 +3,7 @@ package data
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -57,9 +58,6 @@ func WriteSentences(dir string, f text.Format, o SentencesOptions) error {
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
-	}
-	if old, err := FindDocuments(dir, "train"); err == nil && filepath.Base(old) != "train"+f.Suffixes[0] {
-		return fmt.Errorf("%s exists, so training could not tell which files to read: remove it, or write to another directory", old)
 	}
 	train, dev := Sentences(o)
 	for name, docs := range map[string]iter.Seq[*text.Doc]{"train": train, "dev": dev} {
@@ -192,18 +190,22 @@ func writeDocs(path string, f text.Format, docs iter.Seq[*text.Doc]) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	defer func() { _ = file.Discard() }() // does nothing after Replace
-	out := bufio.NewWriterSize(file, 1<<16)
-	for d := range docs {
-		if err := f.Write(out, d); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	err = out.Flush()
-	if err == nil {
+	if err = encodeDocs(file, f, docs); err == nil {
 		err = file.Replace()
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// encodeDocs writes documents in a format.
+func encodeDocs(w io.Writer, f text.Format, docs iter.Seq[*text.Doc]) error {
+	out := bufio.NewWriterSize(w, 1<<16)
+	for d := range docs {
+		if err := f.Write(out, d); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
 }

@@ -24,7 +24,7 @@ func ParseTarget(text string) (Target, error) {
 	at := strings.LastIndexByte(text, '=') // the name of a metric may have others
 	if at > 0 {
 		value, err := strconv.ParseFloat(text[at+1:], 64)
-		if err == nil && !math.IsNaN(value) && !math.IsInf(value, 0) {
+		if err == nil && !math.IsNaN(value) && !math.IsInf(value, 0) && !strings.ContainsRune("<>!=", rune(text[at-1])) {
 			return Target{text[:at], value}, nil
 		}
 	}
@@ -47,7 +47,27 @@ type TargetError struct {
 
 // Error names the metrics.
 func (e *TargetError) Error() string {
-	return fmt.Sprintf("trainer: the target is %v, and this task has no metric %q: choose from %s", e.Target, e.Target.Metric, strings.Join(e.Metrics, ", "))
+	return fmt.Sprintf("trainer: the target is %v, and %s", e.Target, e.Reason())
+}
+
+// Reason is Error without the target.
+func (e *TargetError) Reason() string {
+	return fmt.Sprintf("this task has no metric %q: choose from %s", e.Target.Metric, strings.Join(e.Metrics, ", "))
+}
+
+// MetricOf returns the metric of a task that t names. Its value is that of no rows. The error is
+// a *TargetError if the task does not have it.
+func (t Target) MetricOf(task Task) (Metric, error) {
+	e := &TargetError{Target: t}
+	for _, m := range results(task.Metrics(nn.Counts{}), 0) {
+		if m.Name == t.Metric {
+			return m, nil
+		}
+		if !m.Detail {
+			e.Metrics = append(e.Metrics, m.Name)
+		}
+	}
+	return Metric{}, e
 }
 
 // checkTarget returns a *TargetError if no evaluation can reach the target.
@@ -55,16 +75,8 @@ func (c Config) checkTarget() error {
 	if c.Eval.Until == (Target{}) {
 		return nil
 	}
-	e := &TargetError{Target: c.Eval.Until}
-	for _, m := range results(c.Task.Metrics(nn.Counts{}), 0) {
-		if m.Name == e.Target.Metric {
-			return nil
-		}
-		if !m.Detail {
-			e.Metrics = append(e.Metrics, m.Name)
-		}
-	}
-	return e
+	_, err := c.Eval.Until.MetricOf(c.Task)
+	return err
 }
 
 // results returns the metrics of an evaluation and its loss.

@@ -126,7 +126,7 @@ func TestParseTarget(t *testing.T) {
 		require.Equal(t, want, again)
 	}
 	require.Equal(t, "none", trainer.Target{}.String())
-	for _, text := range []string{"", "accuracy", "accuracy=", "=.95", "accuracy=high", "accuracy=NaN", "accuracy=+Inf", "accuracy=95%"} {
+	for _, text := range []string{"", "accuracy", "accuracy=", "=.95", "accuracy=high", "accuracy=NaN", "accuracy=+Inf", "accuracy=95%", "accuracy>=.9", "loss<=.1", "loss!=.1", "loss==.1"} {
 		_, err := trainer.ParseTarget(text)
 		require.ErrorContains(t, err, "a target must be METRIC=VALUE, such as accuracy=.95", text)
 	}

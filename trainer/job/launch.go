@@ -73,6 +73,9 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 	if err := checkInit(s, rows, o.Stderr); err != nil {
 		return crew.Usage(err)
 	}
+	if err := checkTarget(s, rows); err != nil {
+		return crew.Usage(err)
+	}
 	if inProcess {
 		return s.trainInProcess(ctx, rows, o)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
@@ -19,8 +20,8 @@ func targetOf(f *Spec) trainer.Target {
 	return t
 }
 
-// checkUntil finds what is wrong with Spec.Until by itself. The workers find out whether the task
-// has the metric.
+// checkUntil finds what is wrong with Spec.Until by itself; checkTarget whether the task has the
+// metric.
 func checkUntil(f *Spec) error {
 	if f.Until == "" {
 		return nil
@@ -45,6 +46,34 @@ func checkEvaluated(s *Training) error {
 		return errors.New("--until needs rows to evaluate, and the data has none: name some with --test-data or --holdout, or leave it out")
 	}
 	return checkUntil(&s.Spec)
+}
+
+// checkTarget reports, before anything starts, why no evaluation can reach Spec.Until: the task
+// does not have the metric, or it is a fraction, which is never above 1. Only a task can tell.
+func checkTarget(s *Training, rows catalog.Rows) error {
+	t := targetOf(&s.Spec)
+	if t == (trainer.Target{}) {
+		return nil
+	}
+	backend := cpu.New(cpu.Options{})
+	defer backend.Close()
+	task, err := rows.Task(catalog.Seat{
+		Backend: backend, Size: s.AllWorkers(), Micro: s.micro, Batch: s.Batch, EvalBatch: s.evalBatch, Seed: s.Spec.Seed, Tests: s.tests,
+	})
+	if err != nil {
+		return nil // the workers report it, as without a target
+	}
+	m, err := t.MetricOf(task)
+	var unknown *trainer.TargetError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("--until %s: %s", s.Spec.Until, unknown.Reason())
+	case m.Fraction && t.Value > 1 && t.Value <= 100:
+		return fmt.Errorf("--until %s cannot be reached: %s is at most 1; write %s=%.6g for %v %%", s.Spec.Until, m.Name, m.Name, t.Value/100, t.Value)
+	case m.Fraction && t.Value > 1:
+		return fmt.Errorf("--until %s cannot be reached: %s is at most 1", s.Spec.Until, m.Name)
+	}
+	return nil
 }
 
 // evaluationsOf returns when the trainer evaluates.

@@ -96,8 +96,11 @@ func TestUntilNotReached(t *testing.T) {
 // Mistakes in a target are the user's to correct.
 func TestUntilRefused(t *testing.T) {
 	for want, change := range map[string]func(f *Spec){
-		"--until: a target must be METRIC=VALUE":     func(f *Spec) { f.Until = "accuracy" },
-		`no metric "f1": choose from accuracy, loss`: func(f *Spec) { f.Until = "f1=.5" },
+		"--until: a target must be METRIC=VALUE":                                                     func(f *Spec) { f.Until = "accuracy" },
+		"must be METRIC=VALUE, such as accuracy=.95, not \"accuracy>=.9\"":                           func(f *Spec) { f.Until = "accuracy>=.9" },
+		`--until f1=.5: this task has no metric "f1": choose from accuracy, loss`:                    func(f *Spec) { f.Until = "f1=.5" },
+		"--until accuracy=95 cannot be reached: accuracy is at most 1; write accuracy=0.95 for 95 %": func(f *Spec) { f.Until = "accuracy=95" },
+		"--until accuracy=950 cannot be reached: accuracy is at most 1":                              func(f *Spec) { f.Until = "accuracy=950" },
 		"--until needs evaluations between steps": func(f *Spec) {
 			f.Until, f.Overrides = "accuracy=.5", []config.Override{{Path: "evaluation.frequency", Raw: "0"}}
 		},
@@ -111,10 +114,8 @@ func TestUntilRefused(t *testing.T) {
 	s := endless(t)
 	s.Until = "f1=.5"
 	_, err := runError(t, t.Context(), s.spec(), s.share(t, new(heard)))
-	var end *crew.EndError
-	require.ErrorAs(t, err, &end)
-	require.True(t, end.Usage, "%v", err)
-	require.ErrorContains(t, err, "choose from accuracy, loss")
+	var usage *crew.UsageError
+	require.ErrorAs(t, err, &usage, "no worker has started")
 }
 
 // All ranks learn from rank 0 that the target is reached, so every machine reports it.

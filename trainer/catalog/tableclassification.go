@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -32,7 +33,22 @@ func (t tableClassification) Fit(d Dataset, network Network) (Problem, error) {
 	if err := schema.storable(train.Table); err != nil {
 		return nil, err
 	}
+	doubtClasses(d, target, len(schema.Classes))
 	return &tableClasses{classifier: t.classifier(network, &schema), schema: schema, dataset: rows}, checkSmoothing(t.loss, len(schema.Classes))
+}
+
+// doubtClasses warns of a target that hardly is one of classes.
+func doubtClasses(d Dataset, target, classes int) {
+	own, ok := d.(*table)
+	if !ok {
+		return
+	}
+	t := own.train.Table
+	all, advice := data.Range(nil, 0, t.Rows()), "each becomes a class: choose another --target"
+	if t.Numeric(target, all) {
+		advice = "each becomes a class: did you mean regression.v1?"
+	}
+	own.doubt([]string{cmp.Or(t.Doubt(target, all), t.DoubtTexts(target, all, classes, advice))})
 }
 
 // Stored implements Task.

@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringtrain/ringtrain/trainer/config"
@@ -96,6 +98,7 @@ func csvRows(path string, o Options) (Dataset, error) {
 	if d.train.Rows, d.test, err = divide(t, o); err != nil {
 		return nil, err
 	}
+	var doubts []string
 	for i := range t.Columns {
 		if i == target {
 			continue
@@ -105,13 +108,11 @@ func csvRows(path string, o Options) (Dataset, error) {
 			return nil, err
 		}
 		d.columns = append(d.columns, c)
-		if len(c.Categories) == 0 {
-			continue
-		}
-		if doubt := t.Doubt(i, d.train.Rows); doubt != "" {
-			d.info.Warnings = append(d.info.Warnings, doubt)
+		if n := len(c.Categories); n > 0 {
+			doubts = append(doubts, cmp.Or(t.Doubt(i, d.train.Rows), t.DoubtTexts(i, d.train.Rows, n, "each becomes a category, which new rows will not have: remove the column, or choose others with Columns.v1")))
 		}
 	}
+	d.doubt(doubts)
 	d.task = classificationTask
 	if t.Numeric(target, data.Range(nil, 0, t.Rows())) {
 		d.task = regressionTask
@@ -122,6 +123,18 @@ func csvRows(path string, o Options) (Dataset, error) {
 		d.info.Bytes += d.test.Table.Bytes
 	}
 	return d, nil
+}
+
+// mostDoubts is how many warnings about columns are spelled out.
+const mostDoubts = 3
+
+// doubt adds warnings about columns to the Info. Empty ones are none.
+func (d *table) doubt(all []string) {
+	all = slices.DeleteFunc(all, func(text string) bool { return text == "" })
+	if n := len(all) - mostDoubts; n > 1 {
+		all = append(all[:mostDoubts], fmt.Sprintf("%s: %d more columns deserve such a warning", d.train.Table.Path, n))
+	}
+	d.info.Warnings = append(d.info.Warnings, all...)
 }
 
 // divide returns the rows of t to train on, and the rows to evaluate on.

@@ -73,7 +73,7 @@ const mostlyNumbers = .9
 // Doubt returns a warning if a column with categories was probably meant to be one of
 // numbers, or "". In a column of texts it reads only as many rows as it takes to tell.
 func (t *Table) Doubt(column int, rows []int32) string {
-	present, numbers, commas, odd := 0, 0, 0, -1
+	present, numbers, commas, dressed, odd := 0, 0, 0, 0, -1
 	others := (1 - mostlyNumbers) * float64(len(rows)) // texts beyond these settle it
 	for _, r := range rows {
 		cell := t.Cells[r][column]
@@ -90,18 +90,45 @@ func (t *Table) Doubt(column int, rows []int32) string {
 		}
 		if _, comma := number(strings.Replace(cell, ",", ".", 1)); comma {
 			commas++
-		} else if float64(present-numbers-commas) > others {
+		} else if _, other := number(undressed.Replace(cell)); other {
+			dressed++
+		} else if float64(present-numbers-commas-dressed) > others {
 			return ""
 		}
 	}
 	switch {
-	case odd < 0 || float64(numbers+commas) < mostlyNumbers*float64(present):
+	case odd < 0 || float64(numbers+commas+dressed) < mostlyNumbers*float64(present):
 		return ""
+	case dressed > numbers+commas:
+		return t.Errorf(odd, column, "%.60q is a number with other characters, so every text in the column is a category; write plain numbers such as 1234.5", t.Cells[odd][column]).Error()
 	case commas > numbers:
 		return t.Errorf(odd, column, "%.60q has a comma, so every text in the column is a category; write numbers with a decimal point", t.Cells[odd][column]).Error()
 	}
 	return t.Errorf(odd, column, "%.60q is not a number, as %d of %d values of the column are, so every text in it is a category; leave the cell empty if the value is missing",
 		t.Cells[odd][column], numbers, present).Error()
+}
+
+// undressed removes what people write in and around numbers: signs of currencies, percent, and
+// separators of thousands.
+var undressed = strings.NewReplacer("$", "", "€", "", "£", "", "¥", "", "%", "", " ", "", "\u00a0", "", "\u202f", "", "'", "", "’", "", ",", "")
+
+// enoughToTell is how many values a column must have for DoubtTexts to judge it.
+const enoughToTell = 20
+
+// DoubtTexts returns a warning if most values of a column of texts are different from all others
+// in these rows, or "". It then was probably an identifier, a date or free text, of which new
+// rows have other values. different is how many there are; so says what each is to become.
+func (t *Table) DoubtTexts(column int, rows []int32, different int, so string) string {
+	present := 0
+	for _, r := range rows {
+		if !absent(t.Cells[r][column]) {
+			present++
+		}
+	}
+	if present < enoughToTell || 2*different <= present {
+		return ""
+	}
+	return fmt.Sprintf("%s: column %q has %d different texts in %d rows; %s", t.Path, t.Columns[column], different, present, so)
 }
 
 // numbers returns the numbers in a column in these rows, without missing values. numeric is

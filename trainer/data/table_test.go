@@ -1,6 +1,7 @@
 package data
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -183,6 +184,32 @@ func TestDoubt(t *testing.T) {
 	require.Contains(t, commas.Doubt(0, Range(nil, 0, 4)), `:2: column "a": "1,5" has a comma, so every text in the column is a category; write numbers with a decimal point`)
 	require.Empty(t, parseTable(t, "a,y\nb,1\nc,2\n").Doubt(0, []int32{0, 1}))
 	require.Empty(t, parseTable(t, "a,y\n,1\nNA,2\n").Doubt(0, []int32{0, 1}))
+}
+
+// Numbers with units or separators are texts, which is hardly meant.
+func TestDoubtDressedNumbers(t *testing.T) {
+	for _, cell := range []string{"12%", "$1.2", "1 234", "1'234", "\"12,345.67\"", "3 €"} {
+		table := parseTable(t, "a\n7\n"+strings.Repeat(cell+"\n", 10))
+		require.Regexp(t, `^t.csv:3: column "a": ".*" is a number with other characters, so every text in the column is a category; write plain numbers such as 1234.5$`, table.Doubt(0, Range(nil, 0, table.Rows())))
+	}
+	table := parseTable(t, "a\n"+strings.Repeat("2026-11-28\n", 10)+"%\n")
+	require.Empty(t, table.Doubt(0, Range(nil, 0, table.Rows())))
+}
+
+// A column of texts that hardly repeat is no column of categories.
+func TestDoubtTexts(t *testing.T) {
+	for _, c := range []struct{ rows, different, missing, want int }{{20, 20, 0, 20}, {20, 11, 5, 20}, {20, 10, 0, 0}, {19, 19, 9, 0}, {100, 51, 0, 100}} {
+		text := "a,b\n" + strings.Repeat(",\n", c.missing)
+		for i := range c.rows {
+			text += fmt.Sprintf("text %d,1\n", i%c.different)
+		}
+		table := parseTable(t, text)
+		rows, want := Range(nil, 0, table.Rows()), ""
+		if c.want > 0 {
+			want = fmt.Sprintf(`t.csv: column "a" has %d different texts in %d rows; so?`, c.different, c.want)
+		}
+		require.Equal(t, want, table.DoubtTexts(0, rows, len(table.Texts(0, rows)), "so?"))
+	}
 }
 
 // The sum of equal numbers, divided by how many there are, may be another number.

@@ -141,27 +141,34 @@ type tableExamples struct {
 	all  *data.Vectors // rows as numbers
 	// vectors are the rows as numbers.
 	vectors iter.Seq2[*data.Vectors, error]
+	tally   *data.Tally // of the rows read so far
 }
+
+// Doubts implements Doubter.
+func (e *tableExamples) Doubts() []string { return e.tally.Warnings() }
 
 // examples returns the rows of d, which fits.
 func (s *tableSchema) examples(d Dataset) (tableExamples, error) {
+	tally := data.NewTally(s.Columns)
 	if in, ok := d.(*tableInput); ok {
-		return tableExamples{vectors: s.stream(in)}, nil
+		return tableExamples{vectors: s.stream(in, tally), tally: tally}, nil
 	}
 	_, test := d.(TableDataset).Tables()
+	tally.Add(test.Table, test.Rows)
 	all, err := s.vectors(test)
-	return tableExamples{rows: test, all: all, vectors: func(yield func(*data.Vectors, error) bool) { yield(all, nil) }}, err
+	return tableExamples{rows: test, all: all, tally: tally, vectors: func(yield func(*data.Vectors, error) bool) { yield(all, nil) }}, err
 }
 
-// stream returns rows as numbers as they are needed. It yields the rows before a bad one
-// first, and then the error.
-func (s *tableSchema) stream(in *tableInput) iter.Seq2[*data.Vectors, error] {
+// stream returns rows as numbers as they are needed, and adds them to the tally. It yields the
+// rows before a bad one first, and then the error.
+func (s *tableSchema) stream(in *tableInput, tally *data.Tally) iter.Seq2[*data.Vectors, error] {
 	return func(yield func(*data.Vectors, error) bool) {
 		for rows, err := range in.tables(examplesBatch) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
+			tally.Add(rows.Table, rows.Rows)
 			v, err := s.vectors(rows)
 			if err == nil {
 				if !yield(v, nil) {

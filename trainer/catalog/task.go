@@ -105,6 +105,12 @@ type Examples interface {
 	Predictor(b nn.Backend) (Predictor, error)
 }
 
+// A Doubter is Examples that may have doubts about the rows.
+type Doubter interface {
+	// Doubts returns warnings about the rows that have been read so far, each one line.
+	Doubts() []string
+}
+
 // A Predictor predicts from rows.
 type Predictor interface {
 	Params() *nn.Params

@@ -185,7 +185,8 @@ func TestEmbeddedColumns(t *testing.T) {
 // The order of columns does not matter to a trained model, and the target may be missing.
 func TestPredictCSV(t *testing.T) {
 	path := cups(t, 300)
-	bare := filepath.Join(t.TempDir(), "bare.csv")
+	bare, eval := filepath.Join(t.TempDir(), "bare.csv"), filepath.Join(t.TempDir(), "eval.csv")
+	require.NoError(t, os.WriteFile(eval, []byte("weight,colour,size,kind,price\n1,blue,2,mug,3\n1,red,-3,bowl,4\n"), 0o600))
 	require.NoError(t, os.WriteFile(bare, []byte("price;weight;colour;size\n10;;blue;2\n20;1;pink;-3\n"), 0o600))
 	dir := t.TempDir()
 	code, _, stderr := result(trainCSV("classify.cfg", path, "kind", "--out", dir)...)
@@ -196,6 +197,11 @@ func TestPredictCSV(t *testing.T) {
 	require.Len(t, lines, 3)
 	require.True(t, strings.HasPrefix(lines[0], "0 glass, tall 0."), stdout)
 	require.True(t, strings.HasPrefix(lines[1], "1 mug "), stdout)
+	const unknown = "ringtrain: warning: column \"colour\": 1 of 2 values did not occur in the training rows\n"
+	require.Equal(t, unknown, stderr)
+	code, all, stderr := result("predict", dir, "--data", "csv:"+bare)
+	require.Zero(t, code)
+	require.Equal(t, []string{stdout, unknown}, []string{all, stderr})
 	code, _, stderr = result("eval", dir, "--data", "csv:"+bare)
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, `has no column "kind", with which predictions are compared`)
@@ -206,6 +212,10 @@ func TestPredictCSV(t *testing.T) {
 	require.Zero(t, code, stderr)
 	code, stdout, stderr = result("predict", dir, bare, "--json")
 	require.Zero(t, code, stderr)
+	require.Empty(t, stderr, "all colours are known")
+	code, _, stderr = result("eval", dir, "--data", "csv:"+eval)
+	require.Zero(t, code)
+	require.Equal(t, "ringtrain: warning: column \"kind\": 1 of 2 values did not occur in the training rows\n", stderr)
 	for i, line := range strings.Split(strings.TrimSpace(stdout), "\n") {
 		var p struct {
 			Row   int

@@ -132,6 +132,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, stdin io.Reader) erro
 			return err
 		}
 	}
+	warn(a.stderr, t.Late())
 	return a.stdout.failure()
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/ringtrain/ringtrain/nn"
@@ -29,7 +30,7 @@ type Loaded struct {
 	Examples catalog.Examples
 	Source   string   // where the rows come from
 	Seen     bool     // the rows include those that the weights were trained on
-	Warnings []string // of the dataset, see catalog.Info
+	Warnings []string // of the dataset, see catalog.Info, and about its rows, see catalog.Doubter
 
 	path    string
 	backend nn.Backend
@@ -94,7 +95,17 @@ func (l *Loader) load(ctx context.Context, path string, find func(notes map[stri
 	if t.Examples, err = described.Open(ctx, rows); err != nil {
 		return nil, aboutFile(path, err)
 	}
+	t.Warnings = slices.Concat(t.Warnings, t.Late())
 	return t, nil
+}
+
+// Late returns warnings about rows that were read since Load, as a Predictor reads them.
+func (t *Loaded) Late() []string {
+	d, ok := t.Examples.(catalog.Doubter)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(d.Doubts(), func(w string) bool { return slices.Contains(t.Warnings, w) })
 }
 
 // aboutFile adds the name of a file of weights to a *catalog.MisfitError.

@@ -243,6 +243,8 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 	case err != nil && len(broken) > 0 && !errors.As(err, &misfit) && s.Spec.Place.Nodes > 1:
 		fmt.Fprintf(stderr, "ringtrain: warning: %v; another machine must have one\n", err)
 		return nil
+	case errors.As(err, &misfit):
+		return whyMisfit(s, err, newestNotes(dir), rows.Sum())
 	case err != nil:
 		return err
 	}
@@ -306,6 +308,13 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 			out = append(out, fmt.Sprintf("%s (%s, was %s)", n.what, n.now, notes[n.note]))
 		}
 	}
+	return append(out, changedModel(s, notes, sum)...)
+}
+
+// changedModel lists what differs of what decides which parameters there are: the data and the
+// config.
+func changedModel(s *Training, notes map[string]string, sum string) []string {
+	var out []string
 	for _, option := range s.Dataset.Info().Options.List() {
 		if was := notes[option.Name]; was != option.Value {
 			out = append(out, fmt.Sprintf("--%s (%s, was %s)", option.Name, cmp.Or(option.Value, "not given"), cmp.Or(was, "not given")))
@@ -325,6 +334,16 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 		}
 	}
 	return out
+}
+
+// whyMisfit adds to an error about parameters or slots that do not fit what has changed since the
+// checkpoint was written.
+func whyMisfit(s *Training, err error, notes map[string]string, sum string) error {
+	changed := changedModel(s, notes, sum)
+	if len(changed) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; changed since then: %s", err, strings.Join(changed, ", "))
 }
 
 // sectionText returns a section as JSON.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
@@ -109,4 +110,24 @@ func TestNewestNotes(t *testing.T) {
 	f.Data, f.Place.Nodes = "", 1
 	_, err = findData(&f)
 	require.ErrorContains(t, err, "--resume "+f.Saving.Resume+" contains no checkpoint")
+}
+
+// If the checkpoint does not fit, the error names what has changed, which is why.
+func TestResumeMisfitNamesChanges(t *testing.T) {
+	f := tableSpec(t)
+	path, rows := strings.TrimPrefix(f.Data, "csv:"), "name,kind\n"
+	for i := range 60 {
+		rows += fmt.Sprintf("n%d,%c\n", i, 'x'+i%2)
+	}
+	require.NoError(t, os.WriteFile(path, []byte(rows), 0o600))
+	f.Saving.Dir = t.TempDir()
+	run(t, f)
+	again := f
+	again.Options.Holdout, again.Saving = .5, Saving{Resume: f.Saving.Dir}
+	_, err := runError(t, t.Context(), again, Options{})
+	require.ErrorContains(t, err, "has shape [2 48], the model's [2 30]; changed since then: --holdout (0.5, was 0.2), the data")
+	again.Options, again.Overrides = f.Options, []config.Override{{Path: "optimizer.@optimizers", Raw: `"SGD.v1"`}}
+	_, err = runError(t, t.Context(), again, Options{})
+	require.ErrorContains(t, err, "; changed since then: [optimizer]")
+	require.NotContains(t, err.Error(), "the data")
 }

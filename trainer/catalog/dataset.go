@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -67,7 +68,7 @@ func (c *Catalog) Data(name string, o Options) (Dataset, error) {
 	k, ok := c.data[kind]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("unknown data %q; use %s", name, c.TrainUsage())
+		return nil, c.unknown(name, c.TrainUsage(), true, func(k DataKind) bool { return k.Train != nil })
 	case k.Train == nil:
 		return nil, fmt.Errorf("data %q works only with predict; to train, use %s", name, c.TrainUsage())
 	}
@@ -93,7 +94,7 @@ func (c *Catalog) Test(name string, labelled bool) (Dataset, error) {
 	k, ok := c.data[kind]
 	switch {
 	case !ok || k.Test == nil && k.Input == nil:
-		return nil, fmt.Errorf("unknown data %q; use %s", name, c.TestUsage(labelled))
+		return nil, c.unknown(name, c.TestUsage(labelled), false, func(k DataKind) bool { return k.usable(labelled) })
 	case labelled && k.Unlabelled && arg != "":
 		return nil, fmt.Errorf("data %q has rows without labels; use %s", name, c.TestUsage(true))
 	case k.Test == nil && arg == "":
@@ -107,7 +108,27 @@ func (c *Catalog) Test(name string, labelled bool) (Dataset, error) {
 // TestUsage lists the names of datasets for a trained model: "digits (generated on this
 // machine) or ...".
 func (c *Catalog) TestUsage(labelled bool) string {
-	return c.dataUsage(func(k DataKind) bool { return (k.Test != nil || k.Input != nil) && !(labelled && k.Unlabelled) })
+	return c.dataUsage(func(k DataKind) bool { return k.usable(labelled) })
+}
+
+// usable reports whether Catalog.Test finds rows of this kind.
+func (k DataKind) usable(labelled bool) bool {
+	return (k.Test != nil || k.Input != nil) && !(labelled && k.Unlabelled)
+}
+
+// unknown returns the error for a name of no kind of data. The name may be that of a file
+// without its kind, which its suffix tells.
+func (c *Catalog) unknown(name, usage string, train bool, usable func(DataKind) bool) error {
+	kind := c.formatOfName(name)
+	k := c.data[kind]
+	if kind == "" || !usable(k) {
+		return fmt.Errorf("unknown data %q; use %s", name, usage)
+	}
+	rows := name
+	if train && strings.HasSuffix(k.Usage, ":DIR") {
+		rows = filepath.Dir(name)
+	}
+	return fmt.Errorf("unknown data %q; did you mean %s:%s?", name, kind, rows)
 }
 
 // DataKinds returns the registered kinds of data, sorted by name.

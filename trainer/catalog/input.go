@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -123,10 +124,12 @@ func expand(names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {
 		info, err := os.Stat(name)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%s: %w; name a file of rows, or a directory of such files", name, errors.Unwrap(err))
+		case err != nil:
 			return nil, err
-		}
-		if !info.IsDir() {
+		case !info.IsDir():
 			out = append(out, name)
 			continue
 		}
@@ -134,13 +137,21 @@ func expand(names []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		before := len(out)
+		before, directories := len(out), 0
 		for _, e := range entries {
-			if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			switch {
+			case strings.HasPrefix(e.Name(), "."):
+			case e.IsDir():
+				directories++
+			default:
 				out = append(out, filepath.Join(name, e.Name()))
 			}
 		}
-		if len(out) == before {
+		switch {
+		case len(out) > before:
+		case directories > 0:
+			return nil, fmt.Errorf("the directory %s has only directories; give %s", name, filepath.Join(name, "*"))
+		default:
 			return nil, fmt.Errorf("the directory %s has no files", name)
 		}
 	}
@@ -153,6 +164,8 @@ func (c *Catalog) formatOf(files []string) (string, error) {
 	for _, name := range files {
 		f := c.formatOfName(name)
 		switch {
+		case f == "" && foreign(name) != "":
+			return "", fmt.Errorf("%s: %s is not supported; convert the file to one of %s", name, foreign(name), c.formatList())
 		case f == "":
 			return "", fmt.Errorf("the name %s does not tell its format; give --input-format %s", name, c.formatList())
 		case format != "" && f != format:
@@ -164,6 +177,24 @@ func (c *Catalog) formatOf(files []string) (string, error) {
 		return "", errors.New("there are no files")
 	}
 	return format, nil
+}
+
+// foreign returns the common format of images that the suffix of a name tells, or "". No built-in
+// kind of data reads them.
+func foreign(name string) string {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".jpg", ".jpeg":
+		return "JPEG"
+	case ".gif":
+		return "GIF"
+	case ".webp":
+		return "WebP"
+	case ".bmp":
+		return "BMP"
+	case ".tif", ".tiff":
+		return "TIFF"
+	}
+	return ""
 }
 
 // formatOfName returns the kind of data with the longest suffix of a file's name, or "".

@@ -138,14 +138,40 @@ func TestInputStream(t *testing.T) {
 	require.NoError(t, stream.Close())
 }
 
+// Who names a file and not the kind of its rows learns how to name both.
+func TestDataWithoutKind(t *testing.T) {
+	c := catalog.New()
+	for name, want := range map[string]string{
+		"/path/rent.csv":   `unknown data "/path/rent.csv"; did you mean csv:/path/rent.csv?`,
+		"rent.TSV.gz":      `; did you mean csv:rent.TSV.gz?`,
+		"book.txt":         `; did you mean text:book.txt?`,
+		"corpus/train.iob": `; did you mean ner:corpus?`,
+		"corpus/dev.jsonl": `; did you mean ner:corpus?`,
+		"images.npy":       `unknown data "images.npy"; use `,
+		"rent":             `unknown data "rent"; use `,
+	} {
+		_, err := c.Data(name, catalog.Options{})
+		require.ErrorContains(t, err, want)
+	}
+	_, err := c.Test("images.npy", false)
+	require.EqualError(t, err, `unknown data "images.npy"; did you mean npy:images.npy?`)
+	_, err = c.Test("corpus/dev.jsonl", true)
+	require.ErrorContains(t, err, "; did you mean ner:corpus/dev.jsonl?")
+	_, err = c.Test("images.npy", true)
+	require.ErrorContains(t, err, `unknown data "images.npy"; use `)
+}
+
 // Mistakes name the file, and the rows before them are read.
 func TestInputMistakes(t *testing.T) {
 	c := catalog.New()
-	dir := put(t, map[string]string{"a.png": gray(t, 1), "b.png": "no picture", "c.npy": "no array", "d.csvx": "x", "short-ubyte": idx(t, 1, 2)[:27]})
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755))
+	dir := put(t, map[string]string{"a.png": gray(t, 1), "b.png": "no picture", "c.npy": "no array", "d.csvx": "x", "photo.JPG": "x", "short-ubyte": idx(t, 1, 2)[:27]})
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "empty", ".hidden"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "classes", "cat"), 0o755))
 	for _, test := range []struct{ format, files, want string }{
-		{"", "nosuch.png", "nosuch.png: no such file"},
+		{"", "nosuch.png", filepath.Join(dir, "nosuch.png") + ": no such file or directory; name a file of rows, or a directory of such files"},
 		{"", "empty", "empty has no files"},
+		{"", "classes", "classes has only directories; give " + filepath.Join(dir, "classes", "*")},
+		{"", "photo.JPG", "photo.JPG: JPEG is not supported; convert the file to one of csv, idx, ner, npy, png or text"},
 		{"", "d.csvx", "d.csvx does not tell its format; give --input-format csv, idx, ner, npy, png or text"},
 		{"", "a.png c.npy", "a.png is of the format png, but "},
 		{"jpeg", "a.png", `unknown --input-format "jpeg"; use csv, idx, ner, npy, png or text`},

@@ -47,6 +47,9 @@ func Main(c *catalog.Catalog, args []string, stdout, stderr io.Writer) int {
 	a := &app{catalog: c, stdout: results, stderr: stderr, args: args}
 	root := a.root()
 	rest, overrides, err := split(root, args)
+	if err == nil {
+		err = checkTilde(args)
+	}
 	if err != nil {
 		return a.exit(usage(err))
 	}

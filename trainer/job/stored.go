@@ -181,8 +181,10 @@ func (l *Loader) openWeights(path string) (weights []checkpoint.Named, notes map
 		return t.Weights, t.Notes, newest, nil
 	case err != nil && len(broken) > 0:
 		return nil, nil, "", broken[0]
+	case err != nil:
+		return nil, nil, "", fmt.Errorf("the directory %s has neither a checkpoint nor %s; give the --out of a run, or a file in it", path, plain)
 	}
-	return weights, notes, plain, err
+	return weights, notes, plain, nil
 }
 
 // readWeights reads one file. Weights that are not finite are an error.

@@ -112,7 +112,7 @@ func TestLoadPrefersTheNewest(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	_, err = load()
-	require.ErrorContains(t, err, filepath.Join(dir, weightsFile))
+	require.EqualError(t, err, "the directory "+dir+" has neither a checkpoint nor "+filepath.Join(dir, weightsFile)+"; give the --out of a run, or a file in it")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, weightsFile), []byte("x"), 0o600))
 	_, err = load()
 	require.ErrorContains(t, err, "checkpoint "+filepath.Join(dir, weightsFile))
@@ -146,7 +146,7 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		{"mnist:" + other, path + " is for images of 8x8, but those of mnist:" + other + " have 9x9; use --data", nil},
 		{"imagenet", `--data: unknown data "imagenet"`, nil},
-		{"idx:nosuch", "--data: stat nosuch", nil},
+		{"idx:nosuch", "--data: nosuch: no such file or directory; name a file of rows", nil},
 		{f.Data, "it does not describe its model; it was not written by ringtrain train", note("format", "pt")},
 		{f.Data, "its notes do not describe the images and classes it was trained on", note("classes", "none")},
 		{f.Data, "its notes do not describe the images and classes it was trained on", note("height", "100000000")},

@@ -22,8 +22,11 @@ import json
 import struct
 import sys
 
-import numpy
-import spacy
+try:
+    import numpy
+    import spacy
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"spacy_weights: the module {missing.name} is missing; pip install spacy installs it") from None
 
 MIX = "tok2vec.layers.0.layers.1"
 CONVOLUTION = "tok2vec.layers.1.layers.0.layers.{}.layers.0.layers.1"

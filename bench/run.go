@@ -61,7 +61,7 @@ func (s Spec) Validate(n int) error {
 	case !ok:
 		return fmt.Errorf("unknown operation %q; use one of %s", s.Op, strings.Join(Operations(), ", "))
 	case op.rooted && (s.Root < 0 || s.Root >= n):
-		return fmt.Errorf("rank %d cannot be the root: there are ranks 0 to %d", s.Root, n-1)
+		return fmt.Errorf("the root must be a rank from 0 to %d, not %d", n-1, s.Root)
 	case op.reduces && (s.Reduction < collective.Sum || s.Reduction > collective.Prod):
 		return fmt.Errorf("reduction %v is not known", s.Reduction)
 	case n < op.least:

@@ -152,7 +152,7 @@ func TestSpecsThatCannotBeMeasured(t *testing.T) {
 	}
 	for says, s := range map[string]bench.Spec{
 		`unknown operation "shout"; use one of allgather, allreduce`: {Op: "shout", DType: collective.Float32},
-		"rank 2 cannot be the root":                                  {Op: "broadcast", DType: collective.Float32, Root: 2},
+		"the root must be a rank from 0 to":                          {Op: "broadcast", DType: collective.Float32, Root: 2},
 		"reduction op(9) is not known":                               {Op: "allreduce", DType: collective.Float32, Reduction: 9},
 		"give 0 to 1000":                                             {Op: "allgather", DType: collective.Float32, Garbage: 1001},
 		"neither may be negative":                                    {Op: "allgather", DType: collective.Float32, Iterations: -1},

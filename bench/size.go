@@ -19,15 +19,16 @@ func ParseSize(text string) (int, error) {
 // FormatSize returns the shortest text that ParseSize reads as bytes.
 func FormatSize(bytes int) string { return calibration.FormatSize(bytes) }
 
-// Sweep returns begin, begin*factor and so on, up to end.
+// Sweep returns begin, begin*factor and so on, up to end. Its errors call them -b, -f and -e, as the
+// commands do.
 func Sweep(begin, end, factor int) ([]int, error) {
 	switch {
 	case begin < 1:
-		return nil, fmt.Errorf("a sweep starts at 1 byte or more, not at %d", begin)
+		return nil, fmt.Errorf("-b must be at least 1, not %d", begin)
 	case end < begin:
-		return nil, fmt.Errorf("the smallest size, %s, is larger than the largest, %s", FormatSize(begin), FormatSize(end))
+		return nil, fmt.Errorf("-b must be at most -e, %s, not %s", FormatSize(end), FormatSize(begin))
 	case factor < 2 && begin != end:
-		return nil, fmt.Errorf("a sweep grows by a factor of at least 2, not %d", factor)
+		return nil, fmt.Errorf("-f must be at least 2, not %d", factor)
 	}
 	sizes := []int{begin}
 	for last := begin; factor >= 2 && last <= end/factor; {

@@ -66,7 +66,7 @@ func TestSweep(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, got)
 	}
-	for says, c := range map[string][3]int{"1 byte or more": {0, 4, 2}, "the smallest size, 8, is larger than the largest, 4": {8, 4, 2}, "factor of at least 2": {4, 8, 1}} {
+	for says, c := range map[string][3]int{"-b must be at least 1, not 0": {0, 4, 2}, "-b must be at most -e, 4, not 8": {8, 4, 2}, "-f must be at least 2, not 1": {4, 8, 1}} {
 		_, err := bench.Sweep(c[0], c[1], c[2])
 		require.ErrorContains(t, err, says)
 	}

@@ -252,10 +252,10 @@ type definedStored[D Dataset, B trainer.Batch] struct{ defined[D, B] }
 func (s *definedStored[D, B]) Fits(d Dataset) error {
 	rows, ok := d.(D)
 	if !ok {
-		return misfitf("is for %s, but %s has none; use --data with the data it was trained on", s.What, d.Info().Name)
+		return foreignf(ownData, "is for %s, but %s has none", s.What, d.Info().Name)
 	}
 	if in, out := s.Shape(rows); !slices.Equal(in, s.in) || !slices.Equal(out, s.out) {
-		return misfitf("is for %s of shape %v -> %v, but those of %s have %v -> %v; use --data with the data it was trained on", s.What, s.in, s.out, d.Info().Name, in, out)
+		return foreignf(ownData, "is for %s of shape %v -> %v, but those of %s have %v -> %v", s.What, s.in, s.out, d.Info().Name, in, out)
 	}
 	return nil
 }

@@ -188,10 +188,10 @@ func (s *storedImages) Fits(d Dataset) error {
 	}
 	images, ok := d.(ImageDataset)
 	if !ok {
-		return misfitf("is for images, but %s has none; use --data with the data it was trained on", d.Info().Name)
+		return foreignf(ownData, "is for images, but %s has none", d.Info().Name)
 	}
 	if size := images.Size(); size != s.size {
-		return misfitf("is for images of %v, but those of %s have %v; use --data with the data it was trained on", s.size, d.Info().Name, size)
+		return foreignf(ownData, "is for images of %v, but those of %s have %v", s.size, d.Info().Name, size)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (s *storedImages) Fits(d Dataset) error {
 // fitsInput is Fits for images of files.
 func (s *storedImages) fitsInput(in ImageInput) error {
 	if s.size.Channels > 1 {
-		return misfitf("is for images of %v, but those of %s have 1 channel; use --data with the data it was trained on", s.size, in.Info().Name)
+		return foreignf(ownData, "is for images of %v, but those of %s have 1 channel", s.size, in.Info().Name)
 	}
 	err := in.CheckSize(s.size.Height, s.size.Width)
 	if size := (*data.SizeError)(nil); errors.As(err, &size) {
@@ -220,9 +220,9 @@ func (s *storedImages) Open(ctx context.Context, d Dataset) (Examples, error) {
 	if set.Test.Labels != nil && set.Test.Classes > s.classes {
 		row := slices.IndexFunc(set.Test.Labels, func(class uint8) bool { return int(class) >= s.classes })
 		if row < 0 { // no row has one of the classes that the model does not have
-			return nil, misfitf("has %d classes, but %s has %d; use --data with the data it was trained on", s.classes, d.Info().Name, set.Test.Classes)
+			return nil, foreignf(ownData, "has %d classes, but %s has %d", s.classes, d.Info().Name, set.Test.Classes)
 		}
-		return nil, misfitf("has classes 0 to %d, but row %d of %s has the label %d; use --data with the data it was trained on", s.classes-1, row, d.Info().Name, set.Test.Labels[row])
+		return nil, foreignf(ownData, "has classes 0 to %d, but row %d of %s has the label %d", s.classes-1, row, d.Info().Name, set.Test.Labels[row])
 	}
 	return &imageExamples{classifier: s.classifier, images: set.Test, source: each(set.Test)}, nil
 }

@@ -19,7 +19,7 @@ var _ Generative = (*storedText)(nil)
 // Fits implements Stored.
 func (s *storedText) Fits(d Dataset) error {
 	if _, ok := d.(TextDataset); !ok {
-		return misfitf("is for text, but %s has none; use --data text:FILE", d.Info().Name)
+		return foreignf("text:FILE", "is for text, but %s has none", d.Info().Name)
 	}
 	return nil
 }

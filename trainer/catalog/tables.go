@@ -114,7 +114,7 @@ func (s *tableSchema) fits(d Dataset) error {
 	case *tableInput:
 		rows = d.header
 	default:
-		return misfitf("is for rows with columns, but %s has none; use --data csv:FILE", d.Info().Name)
+		return foreignf("csv:FILE", "is for rows with columns, but %s has none", d.Info().Name)
 	}
 	var names []string
 	for _, c := range s.Columns {

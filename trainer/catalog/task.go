@@ -90,12 +90,30 @@ type Stored interface {
 
 // A MisfitError says why a stored model cannot be used with rows. Its text goes after the
 // name of the file: "is for images, but ...".
-type MisfitError struct{ Text string }
+type MisfitError struct {
+	Text string
+	Data string // which --data to use instead, for rows of --data; may be empty
+}
 
-// Error returns the text.
-func (e *MisfitError) Error() string { return e.Text }
+// Error returns the text and the advice.
+func (e *MisfitError) Error() string {
+	if e.Data == "" {
+		return e.Text
+	}
+	return e.Text + "; use --data " + e.Data
+}
 
-func misfitf(format string, args ...any) error { return &MisfitError{fmt.Sprintf(format, args...)} }
+func misfitf(format string, args ...any) error {
+	return &MisfitError{Text: fmt.Sprintf(format, args...)}
+}
+
+// foreignf is misfitf for rows of --data that are of another kind than those of the training.
+func foreignf(data, format string, args ...any) error {
+	return &MisfitError{Text: fmt.Sprintf(format, args...), Data: data}
+}
+
+// ownData is the Data of a MisfitError of a model that does not know what to call it.
+const ownData = "with the data it was trained on"
 
 // Examples are rows for a stored model.
 type Examples interface {

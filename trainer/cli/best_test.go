@@ -41,5 +41,5 @@ func TestBest(t *testing.T) {
 	require.Contains(t, stderr, "there are no weights of a best evaluation")
 	code, _, stderr = result("sample", dir, "--prompt", "a", "--best")
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "model-best.safetensors is of a task that generates nothing")
+	require.Contains(t, stderr, "model-best.safetensors cannot generate text; use ringtrain predict")
 }

@@ -295,5 +295,7 @@ func TestWeightsForOtherColumns(t *testing.T) {
 		require.Contains(t, refused(t, "predict", dir, "--data", "csv:"+other), want)
 	}
 	require.Contains(t, refused(t, "predict", dir, "--data", "mnist:"+smallDir()), "is for rows with columns, but mnist:")
-	require.Contains(t, refused(t, "predict", perceptron(t, filepath.Join(dir, "p"), 1, nil), path), "is for images, but csv:")
+	images := perceptron(t, filepath.Join(dir, "p"), 1, nil)
+	require.Contains(t, refused(t, "predict", images, "--data", "csv:"+path), "is for images, but csv:"+path+" has none; use --data with the data it was trained on\n")
+	require.Contains(t, refused(t, "predict", images, path), "is for images, but csv:"+path+" has none\n", "no flag chose the rows")
 }

@@ -35,10 +35,9 @@ func predictCommand(a *app) *cobra.Command {
 		Long: `Print what trained weights predict for each row, one line per row. CHECKPOINT is the --out
 directory of a run, or a file in it.
 
-Rows come from FILEs, from stdin (-) or from --data. They need no labels. A directory stands
-for the files in it, sorted by name. FILEs may be compressed with gzip. The file name tells
-the format; for other names and for stdin, use --input-format. Rows are read as they are
-needed. If a row is bad, the rows before it are printed, and the exit code is 1.
+Rows come from FILEs, from stdin (-) or from --data. They need no labels. A directory means
+all files in it, sorted by name. FILEs may be compressed with gzip. The file name tells the
+format; for other names and for stdin, use --input-format. Rows are read as they are needed. If a row is bad, the rows before it are printed, and the exit code is 1.
 
 A line has the number of the row (from 0) and what the task predicts, such as a class and
 its probability.`,

@@ -85,7 +85,7 @@ func checkInit(s *Training, rows catalog.Rows, stderr io.Writer) error {
 		return err
 	}
 	for _, d := range differences(notes, rows.Notes()) {
-		fmt.Fprintf(stderr, "ringtrain: warning: --init %s: it describes other %s (%s) than these data (%s), so its weights may not suit them\n", f.Init, d.name, d.was, d.now)
+		fmt.Fprintf(stderr, "ringtrain: warning: --init %s: it describes other %s (%s) than this data (%s), so its weights may not suit it\n", f.Init, d.name, d.was, d.now)
 	}
 	return nil
 }

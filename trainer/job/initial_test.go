@@ -61,7 +61,7 @@ func TestInitialWeightsOfAnotherModel(t *testing.T) {
 	require.NoError(t, checkpoint.Save(path, checkpoint.File{Tensors: weights, Metadata: map[string]string{"classes": "11", "about": "x"}}))
 	f := tinySpec(t)
 	f.Saving.Init = path
-	require.Equal(t, "ringtrain: warning: --init "+path+": it describes other classes (11) than these data (10), so its weights may not suit them\n", run(t, f).said())
+	require.Equal(t, "ringtrain: warning: --init "+path+": it describes other classes (11) than this data (10), so its weights may not suit it\n", run(t, f).said())
 }
 
 // Weights that cannot be used are refused before anything starts.

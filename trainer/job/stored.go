@@ -41,7 +41,7 @@ type Loaded struct {
 // training was evaluated on. Its errors are for the user to correct.
 func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (*Loaded, error) {
 	held, seen := false, false
-	t, err := l.load(ctx, path, func(notes map[string]string) (rows catalog.Dataset, err error) {
+	t, err := l.load(ctx, path, false, func(notes map[string]string) (rows catalog.Dataset, err error) {
 		if source == "" {
 			rows, held, err = l.Catalog.Evaluated(ctx, notes, labelled)
 			return rows, err
@@ -64,11 +64,12 @@ func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (
 // LoadInput is Load with the rows of files or of a stream, whose format may be empty as in
 // catalog.Input.
 func (l *Loader) LoadInput(ctx context.Context, path, format string, in catalog.Input) (*Loaded, error) {
-	return l.load(ctx, path, func(map[string]string) (catalog.Dataset, error) { return l.Catalog.Input(format, in) })
+	return l.load(ctx, path, true, func(map[string]string) (catalog.Dataset, error) { return l.Catalog.Input(format, in) })
 }
 
-// load opens a checkpoint and the rows that find finds for its notes.
-func (l *Loader) load(ctx context.Context, path string, find func(notes map[string]string) (catalog.Dataset, error)) (*Loaded, error) {
+// load opens a checkpoint and the rows that find finds for its notes. files says that these are
+// files, which no --data chose.
+func (l *Loader) load(ctx context.Context, path string, files bool, find func(notes map[string]string) (catalog.Dataset, error)) (*Loaded, error) {
 	weights, notes, path, err := l.openWeights(path)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (l *Loader) load(ctx context.Context, path string, find func(notes map[stri
 		return nil, err
 	}
 	if err := described.Fits(rows); err != nil {
-		return nil, aboutFile(path, err)
+		return nil, aboutFile(path, files, err)
 	}
 	info := rows.Info()
 	if err := Holdable(info); err != nil {
@@ -93,7 +94,7 @@ func (l *Loader) load(ctx context.Context, path string, find func(notes map[stri
 	}
 	t := &Loaded{Weights: weights, Source: info.Name, Warnings: info.Warnings, path: path, backend: l.Backend}
 	if t.Examples, err = described.Open(ctx, rows); err != nil {
-		return nil, aboutFile(path, err)
+		return nil, aboutFile(path, files, err)
 	}
 	t.Warnings = slices.Concat(t.Warnings, t.Late())
 	return t, nil
@@ -108,13 +109,17 @@ func (t *Loaded) Late() []string {
 	return slices.DeleteFunc(d.Doubts(), func(w string) bool { return slices.Contains(t.Warnings, w) })
 }
 
-// aboutFile adds the name of a file of weights to a *catalog.MisfitError.
-func aboutFile(path string, err error) error {
+// aboutFile adds the name of a file of weights to a *catalog.MisfitError. For rows in files it
+// leaves out the advice about --data.
+func aboutFile(path string, files bool, err error) error {
 	var misfit *catalog.MisfitError
-	if errors.As(err, &misfit) {
-		return fmt.Errorf("%s %w", path, err)
+	switch {
+	case !errors.As(err, &misfit):
+		return err
+	case files:
+		return fmt.Errorf("%s %w", path, &catalog.MisfitError{Text: misfit.Text})
 	}
-	return err
+	return fmt.Errorf("%s %w", path, err)
 }
 
 // Task returns a task with the weights, whose test rows are all rows.
@@ -148,7 +153,7 @@ func (l *Loader) Generator(path string) (catalog.Generator, error) {
 	}
 	generative, ok := described.Stored.(catalog.Generative)
 	if !ok {
-		return nil, fmt.Errorf("%s is of a task that generates nothing; use it with predict", path)
+		return nil, fmt.Errorf("%s cannot generate text; use ringtrain predict", path)
 	}
 	g, err := generative.Generator(l.Backend)
 	if err != nil {

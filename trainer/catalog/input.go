@@ -165,7 +165,7 @@ func (c *Catalog) formatOf(files []string) (string, error) {
 		f := c.formatOfName(name)
 		switch {
 		case f == "" && foreign(name) != "":
-			return "", fmt.Errorf("%s: %s is not supported; convert the file to one of %s", name, foreign(name), c.formatList())
+			return "", fmt.Errorf("%s: %s is not supported; convert it to PNG (supported: %s)", name, foreign(name), c.formatList())
 		case f == "":
 			return "", fmt.Errorf("the name %s does not tell its format; give --input-format %s", name, c.formatList())
 		case format != "" && f != format:

@@ -171,7 +171,7 @@ func TestInputMistakes(t *testing.T) {
 		{"", "nosuch.png", filepath.Join(dir, "nosuch.png") + ": no such file or directory; name a file of rows, or a directory of such files"},
 		{"", "empty", "empty has no files"},
 		{"", "classes", "classes has only directories; give " + filepath.Join(dir, "classes", "*")},
-		{"", "photo.JPG", "photo.JPG: JPEG is not supported; convert the file to one of csv, idx, ner, npy, png or text"},
+		{"", "photo.JPG", "photo.JPG: JPEG is not supported; convert it to PNG (supported: csv, idx, ner, npy, png or text)"},
 		{"", "d.csvx", "d.csvx does not tell its format; give --input-format csv, idx, ner, npy, png or text"},
 		{"", "a.png c.npy", "a.png is of the format png, but "},
 		{"jpeg", "a.png", `unknown --input-format "jpeg"; use csv, idx, ner, npy, png or text`},

@@ -55,7 +55,7 @@ func TestCIFAR(t *testing.T) {
 
 	for want, args := range map[string][]string{
 		"is for images of 3x32x32, but those of digits have 28x28; use --data with the data it was trained on":                        {"eval", out, "--data", "digits"},
-		"a.npy have 1 channel; use --data with the data it was trained on":                                                            {"predict", out, oneNPY(t)},
+		"a.npy have 1 channel; give files like those it was trained on":                                                               {"predict", out, oneNPY(t)},
 		"model.*.images: Images.v1: cannot read rows of shape [3072] as images of shape [1 55 55]; set channels, height and width to": {"train", "../../examples/resnet.cfg", "--data", set},
 	} {
 		code, _, stderr := result(args...)

@@ -297,5 +297,5 @@ func TestWeightsForOtherColumns(t *testing.T) {
 	require.Contains(t, refused(t, "predict", dir, "--data", "mnist:"+smallDir()), "is for rows with columns, but mnist:")
 	images := perceptron(t, filepath.Join(dir, "p"), 1, nil)
 	require.Contains(t, refused(t, "predict", images, "--data", "csv:"+path), "is for images, but csv:"+path+" has none; use --data with the data it was trained on\n")
-	require.Contains(t, refused(t, "predict", images, path), "is for images, but csv:"+path+" has none\n", "no flag chose the rows")
+	require.Contains(t, refused(t, "predict", images, path), "is for images, but csv:"+path+" has none; give files like those it was trained on\n")
 }

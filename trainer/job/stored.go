@@ -109,15 +109,15 @@ func (t *Loaded) Late() []string {
 	return slices.DeleteFunc(d.Doubts(), func(w string) bool { return slices.Contains(t.Warnings, w) })
 }
 
-// aboutFile adds the name of a file of weights to a *catalog.MisfitError. For rows in files it
-// leaves out the advice about --data.
+// aboutFile adds the name of a file of weights to a *catalog.MisfitError. For rows in files the
+// advice is not about --data.
 func aboutFile(path string, files bool, err error) error {
 	var misfit *catalog.MisfitError
 	switch {
 	case !errors.As(err, &misfit):
 		return err
-	case files:
-		return fmt.Errorf("%s %w", path, &catalog.MisfitError{Text: misfit.Text})
+	case files && misfit.Data != "":
+		return fmt.Errorf("%s %w", path, &catalog.MisfitError{Text: misfit.Text + "; give files like those it was trained on"})
 	}
 	return fmt.Errorf("%s %w", path, err)
 }

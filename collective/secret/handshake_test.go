@@ -44,9 +44,7 @@ func dial(t *testing.T, config *tls.Config, answer func(net.Conn)) error {
 
 func TestRefusal(t *testing.T) {
 	identity := func() *secret.Identity {
-		k, err := secret.New()
-		require.NoError(t, err)
-		id, err := k.Identity("b", 1)
+		id, err := secret.New().Identity("b", 1)
 		require.NoError(t, err)
 		return id
 	}

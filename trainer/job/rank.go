@@ -62,11 +62,12 @@ func (r *rank) run(ctx context.Context) error {
 		r.finished()
 	}
 	var told *crew.ToldError
-	if err == nil || errors.As(err, &told) {
+	all := err == nil || errors.As(err, &told) // no rank, or every rank, knows of a failure
+	if all {
 		err = cmp.Or(err, meet(ctx, r))
 	}
-	if err == nil {
-		err = endServers(ctx, r)
+	if err == nil || all && told != nil { // or servers would blame a worker that leaves
+		err = cmp.Or(err, endServers(ctx, r))
 	}
 	if err != nil {
 		var lost *collective.RankError

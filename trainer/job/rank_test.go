@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -165,6 +166,39 @@ func TestOneMachineLosesItsWeights(t *testing.T) {
 	})
 	require.FileExists(t, filepath.Join(dirs[0], weightsFile), "other machines keep theirs")
 	require.FileExists(t, filepath.Join(dirs[2], weightsFile))
+}
+
+// Servers end as usual if all workers know why the job fails. They blame no worker for leaving.
+func TestServersEndWithAFailedJob(t *testing.T) {
+	for _, strategy := range []string{psSync, psAsync} {
+		f := tinySpec(t)
+		f.Strategy, f.Gradients.Servers, f.Workers = strategy, "1", 2
+		f.Saving = Saving{Dir: t.TempDir(), Resume: t.TempDir()} // without a checkpoint
+		s, err := f.Settle()
+		require.NoError(t, err)
+		rows, err := s.Problem.Open(t.Context())
+		require.NoError(t, err)
+		views, transports := collective.Local(3)
+		views[0].Members[2].Role = collective.Server // the views share the list
+		groups, errs := collectivetest.Groups(t, views, transports, collective.Options{}), make([]error, 3)
+		collectivetest.Run(t, groups, func(ctx context.Context, all *collective.Group) {
+			defer all.Close()
+			if all.Rank() == 2 {
+				errs[2] = Serve(ctx, s, all)
+				return
+			}
+			g, served, err := WorkersOf(ctx, all)
+			if assert.NoError(t, err) {
+				defer g.Close()
+				r := &rank{training: s, group: g, combining: combining{served: served}, rows: rows, events: new(heard), leader: true, locked: true}
+				errs[all.Rank()] = r.run(ctx)
+			}
+		})
+		for _, err := range errs[:2] {
+			require.ErrorContains(t, err, "no machine has an intact checkpoint there")
+		}
+		require.NoError(t, errs[2], strategy)
+	}
 }
 
 // A failure of one rank reaches the others as an error that names it.

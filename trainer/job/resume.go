@@ -40,31 +40,22 @@ func compareResume(ctx context.Context, r *rank) error {
 	if len(without) == 0 || slices.Max(all) == 0 {
 		return nil
 	}
-	return crew.Usagef("--resume is missing on %s: give it on every machine, also on those without a checkpoint", enumeration(without))
+	return crew.AgreeUsage(ctx, r.group, fmt.Errorf("--resume is missing on %s: give it on every machine, also on those without a checkpoint", enumeration(without)))
 }
 
 // resume finds the newest intact checkpoint of --resume on any machine, and gives rank 0
 // its parameters and state. The trainer distributes them from there, so other machines
 // need no file. All ranks get the best evaluation so far.
 func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (state trainer.State, best trainer.Best, err error) {
-	s, path, mine := r.training, "", []int64{-1}
+	path, mine := "", []int64{-1}
 	if r.leader {
-		t, found, broken, err := checkpoint.Latest(s.Spec.Saving.Resume, s.fitsHeader(p.List))
-		var misfit *misfitError
-		switch {
-		case err == nil:
-			if state, err = s.restore(found, t, backend, p); err != nil {
-				return state, best, crew.Usage(err)
-			}
-			if best, err = restoreBest(found, t, p, r.rows.Sum()); err != nil {
-				return state, best, crew.Usage(err)
-			}
-			path, mine[0] = found, int64(t.Step)
-		case len(broken) > 0 && errors.As(broken[0], &misfit):
-			return state, best, crew.Usage(fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, broken[0]))
-		case !errors.Is(err, checkpoint.ErrNone) && !errors.Is(err, fs.ErrNotExist):
-			return state, best, crew.Usage(fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, err))
+		state, best, path, err = r.readNewest(backend, p)
+		if path != "" {
+			mine[0] = int64(state.Step)
 		}
+	}
+	if err := crew.AgreeUsage(ctx, r.group, err); err != nil {
+		return state, best, err
 	}
 	steps := make([]int64, r.group.Size())
 	if err := collective.AllGather(ctx, r.group, steps, mine); err != nil {
@@ -72,7 +63,7 @@ func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (st
 	}
 	newest := slices.Max(steps)
 	if newest < 0 {
-		return state, best, crew.Usagef("--resume %s: no machine has an intact checkpoint there", s.Spec.Saving.Resume)
+		return state, best, crew.AgreeUsage(ctx, r.group, fmt.Errorf("--resume %s: no machine has an intact checkpoint there", r.training.Spec.Saving.Resume))
 	}
 	source := slices.Index(steps, newest)
 	if source != 0 {
@@ -88,6 +79,25 @@ func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (st
 	}
 	state.Step = int(newest)
 	return state, best, nil
+}
+
+// readNewest reads the newest intact checkpoint of this machine. path is "" if there is none.
+func (r *rank) readNewest(backend nn.Backend, p *nn.Params) (state trainer.State, best trainer.Best, path string, err error) {
+	s := r.training
+	t, found, broken, err := checkpoint.Latest(s.Spec.Saving.Resume, s.fitsHeader(p.List))
+	var misfit *misfitError
+	switch {
+	case err == nil:
+		if state, err = s.restore(found, t, backend, p); err == nil {
+			best, err = restoreBest(found, t, p, r.rows.Sum())
+		}
+		return state, best, found, err
+	case len(broken) > 0 && errors.As(broken[0], &misfit):
+		return state, best, "", fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, broken[0])
+	case !errors.Is(err, checkpoint.ErrNone) && !errors.Is(err, fs.ErrNotExist):
+		return state, best, "", fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, err)
+	}
+	return state, best, "", nil
 }
 
 // moveState sends the parameters and the state that source has read to the other ranks.

@@ -51,7 +51,7 @@ func (e *EndError) Unwrap() error { return e.Err }
 // Reasons why jobs end.
 var (
 	// ErrTwice means that a second signal asked the job to stop at once.
-	ErrTwice = errors.New("interrupted twice")
+	ErrTwice = errors.New("a second signal stopped the job at once, before everything was saved")
 	// ErrElsewhere means that another process of the job was asked to stop.
 	ErrElsewhere = errors.New("stopped because a worker, here or on another machine, received a stop signal")
 	// ErrTooSlow means that a worker made no progress after it was asked to stop.

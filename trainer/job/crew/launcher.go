@@ -353,7 +353,7 @@ func (l *launcher) afterSignal(o launch.Outcome, sig os.Signal) error {
 			end.Err = &WorkerError{exit.Name, failure}
 		}
 	}
-	if end.Err == nil && errors.Is(o.Cause, ErrTooSlow) {
+	if end.Err == nil && (errors.Is(o.Cause, ErrTooSlow) || end.Forced && sig != os.Interrupt) { // who presses Ctrl-C twice knows why
 		end.Err = o.Cause
 	}
 	return end

@@ -95,7 +95,7 @@ func TestInterruptTwice(t *testing.T) {
 	r.line("notice: stopping")
 	r.signals <- syscall.SIGTERM
 	end := r.end()
-	require.NoError(t, end.Err)
+	require.ErrorIs(t, end.Err, ErrTwice)
 	require.True(t, end.Forced)
 	require.Equal(t, syscall.SIGTERM, end.Signal)
 	for _, h := range pids {

@@ -88,7 +88,7 @@ func TestVerdictAfterASignal(t *testing.T) {
 		{name: "ended in time", text: `stopped by the signal "terminated"`},
 		{name: "lost something", said: map[int][]event.Event{0: {&early}, 1: {&lost}}, text: "worker 1 (vm/1): lost the last checkpoint"},
 		{name: "the first of two", said: map[int][]event.Event{0: {&lost}, 1: {&lost}}, text: "worker 0 (vm/1): lost the last checkpoint"},
-		{name: "twice", cause: ErrTwice, forced: true, text: `stopped by the signal "terminated"`},
+		{name: "twice", cause: ErrTwice, forced: true, text: ErrTwice.Error()},
 		{name: "stuck", cause: ErrTooSlow, text: ErrTooSlow.Error()},
 		{name: "stuck and said why", said: map[int][]event.Event{1: {&lost}}, cause: ErrTooSlow, text: "lost the last checkpoint"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // MaxAbort is the maximum length of what PutAbort returns, in bytes.
@@ -70,7 +71,7 @@ func (e *textError) Error() string        { return e.text }
 func (e *textError) Is(target error) bool { return target == e.is }
 
 func appendText(b []byte, s string, most int) []byte {
-	s = s[:min(len(s), most)]
+	s = strings.ToValidUTF8(s[:min(len(s), most)], "") // without half a rune at the end
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(s)))
 	return append(b, s...)
 }

@@ -2,6 +2,7 @@ package collective
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -106,10 +107,16 @@ func (g *Group) Barrier(ctx context.Context) error {
 }
 
 // Abort breaks the group on every rank. All ranks get a *RankError that names
-// this rank and the cause, unless the group was broken before.
+// this rank and the cause, unless the group was broken before. cause may be nil.
 func (g *Group) Abort(cause error) {
+	if cause == nil {
+		cause = errAborted
+	}
 	g.engine.Abort(&RankError{Rank: g.Rank(), Node: g.view.Name(g.Rank()), Epoch: g.view.Epoch, Phase: "failed", Err: cause})
 }
+
+// errAborted is the cause of an Abort without one.
+var errAborted = errors.New("it aborted the group")
 
 // Close leaves the group and frees its resources. A call in progress returns
 // ErrClosed. Later calls of Close do nothing, nor does that of a nil Group, such as a

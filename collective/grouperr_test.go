@@ -92,3 +92,12 @@ func TestAbortKeepsTheFirstCause(t *testing.T) {
 		require.ErrorContains(t, err, "the disk is full")
 	}
 }
+
+// Abort needs no cause.
+func TestAbortWithoutCause(t *testing.T) {
+	groups := collectivetest.Local(t, 2)
+	groups[0].Abort(nil)
+	for _, g := range groups {
+		require.ErrorContains(t, g.Barrier(t.Context()), "rank 0 (local/0) failed during Barrier() #1 in epoch 1: it aborted the group")
+	}
+}

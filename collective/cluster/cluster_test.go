@@ -173,13 +173,14 @@ func TestMistakes(t *testing.T) {
 	defer taken.Close()
 	at := taken.Addr().(*net.TCPAddr).AddrPort()
 	for want, c := range map[string]cluster.Config{
-		"Local counts from 0": {Local: 2, LocalSize: 2},
-		"name one address":    {Bind: netip.MustParseAddrPort("0.0.0.0:0")},
-		"slash":               {Node: "a/b"},
-		"use Watch":           {Role: collective.Watcher},
-		"200 bytes, not 300":  {Cluster: fmt.Sprintf("%0300d", 1)},
-		"at most 96 bytes":    {Node: fmt.Sprintf("%0300d", 1)},
-		at.String():           {Bind: at},
+		"Local counts from 0":  {Local: 2, LocalSize: 2},
+		"LocalSize must be at": {LocalSize: -1},
+		"name one address":     {Bind: netip.MustParseAddrPort("0.0.0.0:0")},
+		"slash":                {Node: "a/b"},
+		"use Watch":            {Role: collective.Watcher},
+		"200 bytes, not 300":   {Cluster: fmt.Sprintf("%0300d", 1)},
+		"at most 96 bytes":     {Node: fmt.Sprintf("%0300d", 1)},
+		at.String():            {Bind: at},
 		`calibration (RINGTRAIN_CALIBRATION): "on" is neither`: {Calibration: "on"},
 		"Nodes": {Join: []string{"127.0.0.1:1"}},
 	} {

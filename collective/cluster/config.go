@@ -73,6 +73,10 @@ type Config struct {
 	//   - TransportAuto, or "": over memory that they share, if they can.
 	//   - TransportTCP: over TCP. If one rank of a host says so, all of them use it.
 	//   - TransportSHM: over shared memory, or Group fails with shm.ErrNotShared.
+	//
+	// Use a process for each rank. Several Nodes in one process work, but ranks that wait in
+	// shared memory keep the threads of the process busy, so on a busy machine the others wait
+	// for seconds. For ranks that are goroutines there is collective.Local.
 	Transport string
 
 	// Calibration says how the ranks of one host choose what depends on its processor and
@@ -132,6 +136,10 @@ func (c *Config) complete() error {
 	if c.Node == "" {
 		c.Node = NodeName()
 	}
+	var errs []error
+	if c.LocalSize < 0 {
+		errs = append(errs, fmt.Errorf("LocalSize must be at least 0, not %d", c.LocalSize))
+	}
 	c.LocalSize = max(c.LocalSize, 1)
 	if !c.Bind.IsValid() {
 		c.Bind = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
@@ -145,7 +153,6 @@ func (c *Config) complete() error {
 	if c.Transport == "" {
 		c.Transport = TransportAuto
 	}
-	var errs []error
 	if !slices.Contains(Transports(), c.Transport) {
 		errs = append(errs, fmt.Errorf("Transport must be one of %s, not %q", strings.Join(Transports(), ", "), c.Transport))
 	}

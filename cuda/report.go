@@ -70,7 +70,7 @@ func Inspect() Report {
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun 6 ...".
 func moduleOf(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
-	for _, word := range strings.Fields(line) {
+	for word := range strings.FieldsSeq(line) {
 		if word[0] >= '0' && word[0] <= '9' && strings.Contains(word, ".") {
 			return word
 		}

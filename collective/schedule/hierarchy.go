@@ -1,5 +1,7 @@
 package schedule
 
+import "slices"
+
 // hierarchy moves as little as possible between hosts. On each host, as many
 // ranks as the smallest host has are owners, each of one piece of the vector.
 // On each host, every rank sends each owner its piece. The owners of a piece,
@@ -99,12 +101,7 @@ func localityOf(rank int, hosts []int) locality {
 
 // firstOf reports whether a rank is the first of its host.
 func firstOf(rank int, hosts []int) bool {
-	for _, h := range hosts[:rank] {
-		if h == hosts[rank] {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(hosts[:rank], hosts[rank])
 }
 
 // ranked returns the rank at a position on the host.

@@ -117,7 +117,7 @@ func (l *lexer) header(pos Pos, content string) error {
 	if after = strings.TrimSpace(after); after != "" && after[0] != '#' && after[0] != ';' {
 		l.doc.warnings = append(l.doc.warnings, fail(pos, "%s: the text after the section header is ignored; write it on a line of its own", content).Error())
 	}
-	for _, part := range strings.Split(name, ".") {
+	for part := range strings.SplitSeq(name, ".") {
 		if part == "" || strings.TrimSpace(part) != part || strings.Contains(part, "[") {
 			return fail(pos, "[%s] is not a section name; write parts separated by single dots, as [model.layers]", name)
 		}

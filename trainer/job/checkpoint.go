@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -129,7 +130,7 @@ func (r *rank) configureSaving(ctx context.Context, c *trainer.Config) error {
 func (r *rank) notes() map[string]string {
 	s := r.training
 	notes := catalog.Notes(s.Config, s.Dataset, r.rows)
-	for name, value := range map[string]string{
+	maps.Copy(notes, map[string]string{
 		"seed":       strconv.FormatUint(s.Spec.Seed, 10),
 		"workers":    strconv.Itoa(r.group.Size()),
 		"batch":      strconv.Itoa(s.Batch),
@@ -139,9 +140,7 @@ func (r *rank) notes() map[string]string {
 		"version":    build.Version(),
 		"blas":       r.blas,
 		"plan":       r.plan,
-	} {
-		notes[name] = value
-	}
+	})
 	if text := s.Spec.strategyText(); text != allReduce {
 		notes["strategy"] = text
 	}

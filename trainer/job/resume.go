@@ -49,7 +49,7 @@ func compareResume(ctx context.Context, r *rank) error {
 func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (state trainer.State, best trainer.Best, err error) {
 	path, mine := "", []int64{-1}
 	if r.leader {
-		state, best, path, err = r.readNewest(backend, p)
+		state, best, path, err = readNewest(r.training, r.rows.Sum(), backend, p)
 		if path != "" {
 			mine[0] = int64(state.Step)
 		}
@@ -81,15 +81,15 @@ func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (st
 	return state, best, nil
 }
 
-// readNewest reads the newest intact checkpoint of this machine. path is "" if there is none.
-func (r *rank) readNewest(backend nn.Backend, p *nn.Params) (state trainer.State, best trainer.Best, path string, err error) {
-	s := r.training
+// readNewest reads the newest intact checkpoint of this machine. sum is that of the data. path is
+// "" if there is none.
+func readNewest(s *Training, sum string, backend nn.Backend, p *nn.Params) (state trainer.State, best trainer.Best, path string, err error) {
 	t, found, broken, err := checkpoint.Latest(s.Spec.Saving.Resume, s.fitsHeader(p.List))
 	var misfit *misfitError
 	switch {
 	case err == nil:
 		if state, err = s.restore(found, t, backend, p); err == nil {
-			best, err = restoreBest(found, t, p, r.rows.Sum())
+			best, err = restoreBest(found, t, p, sum)
 		}
 		return state, best, found, err
 	case len(broken) > 0 && errors.As(broken[0], &misfit):

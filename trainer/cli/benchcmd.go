@@ -99,7 +99,7 @@ NCCL's own links between hosts are neither encrypted nor limited by --link.
 			if err := f.checkPlace(cmd.Flags()); err != nil {
 				return usage(err)
 			}
-			if err := checkEmpty(cmd.Flags(), "algorithm", "json", "csv", "plot"); err != nil {
+			if err := checkEmpty(cmd.Flags(), "algorithm", "order", "device", "nccl", "json", "csv", "plot"); err != nil {
 				return usage(err)
 			}
 			f.Order.Given = cmd.Flags().Changed("order")
@@ -242,6 +242,9 @@ func (f *benchFlags) read(op string) (err error) {
 		return err
 	}
 	if err := f.Spec.Validate(f.Ranks * f.Place.Nodes); err != nil {
+		return err
+	}
+	if err := f.Order.CheckTable(f.Ranks*f.Place.Nodes, f.Place.Nodes); err != nil {
 		return err
 	}
 	return f.CheckMemory()

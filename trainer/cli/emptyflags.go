@@ -10,14 +10,17 @@ import (
 // emptyAdvice says what to do about a flag with an empty value.
 var emptyAdvice = map[string]string{
 	"data":          "name rows, or leave it out",
+	"device":        "choose auto, cpu or cuda, or leave it out",
 	"from":          "name a scaling.json, or leave it out",
 	"init":          "name a file of weights, or leave it out",
 	"key-file":      "name the file that ringtrain keygen made",
 	"order":         "choose ring or any, or leave it out",
+	"nccl":          "choose auto, must or off, or leave it out",
 	"out":           "name a directory, or leave it out",
 	"out-fallback":  "name a directory, or leave it out",
 	"resume":        "name the directory of an earlier --out",
 	"server-dir":    "name a directory, or leave it out",
+	"servers":       "give a number or colocated, or leave it out",
 	"strategy":      "choose one, or leave it out",
 	"switch":        "name steps and strategies, or leave it out",
 	"time-products": "name a directory for what is found out, or leave it out",

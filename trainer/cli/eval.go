@@ -25,6 +25,9 @@ only the test images and their labels are needed.`,
 		Example: "  ringtrain eval run1 --data mnist:DIR",
 		Args:    exactly("CHECKPOINT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkEmpty(cmd.Flags(), "data"); err != nil {
+				return usage(err)
+			}
 			return a.eval(context.Background(), evalFlags{args[0], source, asJSON, best})
 		},
 	}

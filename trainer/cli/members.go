@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/query"
@@ -25,6 +26,7 @@ const (
 
 // membersFlags are the flags of "members".
 type membersFlags struct {
+	all     *pflag.FlagSet // of the command
 	cluster string
 	keyFile string
 	timeout time.Duration
@@ -65,6 +67,7 @@ the gossip address of one of its processes, and the --cluster and --key-file of 
 // register adds the flags that members and status share.
 func (f *membersFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.all = flags
 	flags.StringVar(&f.cluster, "cluster", "", "name of the job's cluster (default the listed job's, else ringtrain)")
 	flags.StringVar(&f.keyFile, "key-file", "", "file with the key of the job (default the listed job's, else $"+cluster.EnvKeyFile+")")
 	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "wait this long for an answer")
@@ -75,6 +78,9 @@ func (f *membersFlags) observe(ctx context.Context, args []string, do func(conte
 	return untilSignal(ctx, func(ctx context.Context) (err error) {
 		if f.timeout <= 0 {
 			return usagef("--timeout must be greater than 0, not %v", f.timeout)
+		}
+		if err := checkEmpty(f.all, "cluster", "key-file"); err != nil {
+			return usage(err)
 		}
 		job, c, err := status.Locate(ctx, args, f.cluster, f.keyFile)
 		if err != nil {

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/tcp"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
@@ -34,7 +36,19 @@ func checkPlace(flags *pflag.FlagSet, f *crew.Place) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
+	if err := checkCalibration(); err != nil {
+		return err
+	}
 	return checkEmpty(flags, "key-file", "join", "rank0", "bind", "cluster")
+}
+
+// checkCalibration checks the variable with which users choose how ranks share memory, which
+// workers inherit.
+func checkCalibration() error {
+	if _, err := calibration.Parse(os.Getenv(cluster.EnvCalibration)); err != nil {
+		return fmt.Errorf("%s: %w", cluster.EnvCalibration, err)
+	}
+	return nil
 }
 
 // adopt takes the job's shape from torchrun, Slurm or mpirun, if one of them started this

@@ -50,7 +50,7 @@ its probability.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.checkpoint, f.files = args[0], args[1:]
-			if err := checkEmpty(cmd.Flags(), "data"); err != nil {
+			if err := checkEmpty(cmd.Flags(), "data", "input-format"); err != nil {
 				return usage(err)
 			}
 			if err := f.check(cmd.Flags().Changed, a.catalog); err != nil {

@@ -133,6 +133,9 @@ func (f *scalingFlags) check(flags *pflag.FlagSet) (err error) {
 			return err
 		}
 	}
+	if err := checkCalibration(); err != nil {
+		return err
+	}
 	return checkData(flags, f.Options)
 }
 

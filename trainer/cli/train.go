@@ -153,7 +153,7 @@ func (f *trainFlags) check(flags *pflag.FlagSet) error {
 	if err := checkRounds(flags, f.Strategy); err != nil {
 		return err
 	}
-	if err := checkEmpty(flags, "server-dir", "trace", "until", "switch", "order", "time-products"); err != nil {
+	if err := checkEmpty(flags, "server-dir", "servers", "trace", "until", "switch", "order", "device", "nccl", "time-products"); err != nil {
 		return err
 	}
 	if err := checkAsynchrony(given, f.Gradients.Asynchrony); err != nil {

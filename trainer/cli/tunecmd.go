@@ -44,7 +44,7 @@ machines; the machine of rank 0 prints and saves the table.`,
 			if err := a.adopt(&f.Place, &f.Workers, "workers", cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
-			if err := checkEmpty(cmd.Flags(), "out"); err != nil {
+			if err := checkEmpty(cmd.Flags(), "out", "order"); err != nil {
 				return usage(err)
 			}
 			if err := f.check(cmd.Flags()); err != nil {

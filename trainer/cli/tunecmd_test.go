@@ -67,7 +67,10 @@ func TestTune(t *testing.T) {
 	}
 	_, stderr, code = bench("--ranks", "2", "--tune", path)
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "was measured in another setting (different: ranks, hosts)")
+	require.Contains(t, stderr, "was measured with 3 ranks, not 2: measure again with ringtrain tune")
+	_, stderr, code = bench("--ranks", "3", "--streams", "2", "--tune", path)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "was measured in another setting (different: streams)")
 	require.NoError(t, os.WriteFile(path, []byte("{}"), 0o644))
 	_, stderr, code = bench("--ranks", "3")
 	require.Equal(t, 2, code)

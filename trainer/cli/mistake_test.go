@@ -1,0 +1,38 @@
+package cli_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An empty value, probably of an unset variable, is refused before anything starts, by every
+// command.
+func TestEmptyValues(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		flags []string
+	}{
+		{[]string{"train", config(t)}, []string{"servers", "device", "nccl", "order"}},
+		{[]string{"bench", "collective"}, []string{"device", "nccl", "order", "tune"}},
+		{[]string{"tune"}, []string{"order"}},
+		{[]string{"members"}, []string{"cluster", "key-file"}},
+		{[]string{"status"}, []string{"cluster", "key-file"}},
+		{[]string{"eval", "run"}, []string{"data"}},
+		{[]string{"predict", "run", "file"}, []string{"input-format"}},
+	} {
+		for _, flag := range c.flags {
+			require.Contains(t, refused(t, append(c.args, "--"+flag, "")...), "ringtrain: --"+flag+" is empty: ", "%v", c.args)
+		}
+	}
+}
+
+// What workers or ranks would refuse is refused before they start.
+func TestRefusedBeforeWorkersStart(t *testing.T) {
+	require.Equal(t, "ringtrain: --tune: cannot read the table: open nosuch: no such file or directory; make one with ringtrain tune, or use --tune off\n",
+		refused(t, "bench", "collective", "--tune", "nosuch"))
+	t.Setenv("RINGTRAIN_CALIBRATION", "bogus")
+	for _, args := range [][]string{{"train", config(t)}, {"tune"}, {"bench", "collective"}, {"bench", "scaling"}} {
+		require.Equal(t, "ringtrain: RINGTRAIN_CALIBRATION: \"bogus\" is neither auto, off, refine nor a choice such as chunk=64K\n", refused(t, args...))
+	}
+}

@@ -27,6 +27,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		return fmt.Errorf("--%s must be %s, not %q", invalid.GetFlag().Name, wanted(number), invalid.GetValue())
 	}
+	if invalid != nil && invalid.GetFlag().Value.Type() == "duration" {
+		return fmt.Errorf("--%s must be a time such as 5s, not %q", invalid.GetFlag().Name, invalid.GetValue())
+	}
 	if errors.Is(err, errEmpty) {
 		return fmt.Errorf("--%s is empty: give it a value, or leave it out", invalid.GetFlag().Name)
 	}

@@ -36,3 +36,16 @@ func TestRefusedBeforeWorkersStart(t *testing.T) {
 		require.Equal(t, "ringtrain: RINGTRAIN_CALIBRATION: \"bogus\" is neither auto, off, refine nor a choice such as chunk=64K\n", refused(t, args...))
 	}
 }
+
+func TestMistypedTimes(t *testing.T) {
+	for flag, args := range map[string][]string{
+		"timeout":           {"members"},
+		"join-timeout":      {"train", config(t)},
+		"straggler-timeout": {"train", config(t)},
+		"latency":           {"simulate"},
+	} {
+		for _, value := range []string{"5", "soon", ""} {
+			require.Equal(t, "ringtrain: --"+flag+" must be a time such as 5s, not \""+value+"\"\n", refused(t, append(args, "--"+flag, value)...))
+		}
+	}
+}

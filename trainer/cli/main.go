@@ -118,6 +118,7 @@ allreduce. The processes find each other by gossip.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return checkPaths(cmd.Flags()) }
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd, a.stdout.columns()) })
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd, err)) })
 	root.AddCommand(overridable(trainCommand(a)), evalCommand(a), predictCommand(a), sampleCommand(a), overridable(estimateCommand(a)), configCommand(a), dataCommand(a), keygenCommand(a), benchCommand(a), overridable(simulateCommand(a)), tuneCommand(a),

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,4 +50,16 @@ func TestMistypedTimes(t *testing.T) {
 			require.Equal(t, "ringtrain: --"+flag+" must be a time such as 5s, not \""+value+"\"\n", refused(t, append(args, "--"+flag, value)...))
 		}
 	}
+}
+
+// A flag that takes the name of a file does not take the next flag for it.
+func TestFlagsForFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.Equal(t, "ringtrain: --json must be the name of a FILE, not \"--csv\"; if that is its name, write ./--csv\n", refused(t, "bench", "collective", "--json", "--csv"))
+	require.Equal(t, "ringtrain: --out must be the name of a DIR, not \"--workers=2\"; if that is its name, write ./--workers=2\n", refused(t, "train", config(t), "--out", "--workers=2"))
+	require.Contains(t, refused(t, "tune", "--out", "--workers=2"), "--out must be the name of a FILE")
+	left, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NotContains(t, refused(t, "train", "nosuch.cfg", "--out", filepath.Join(".", "-x")), "--out")
 }

@@ -85,7 +85,7 @@ func (p *imagePredictor) predict(ctx context.Context, b *imageBatch, yield func(
 	for i, file := range b.files {
 		one, err := classOf(b.first+i, values[i*classes:(i+1)*classes])
 		if file != "" && err == nil {
-			one = append(one, Field{Name: "file", Value: file, Text: file})
+			one = append(one, Field{Name: "file", Value: file, Text: cell(file)})
 		}
 		if !yield(one, err) || err != nil {
 			return false

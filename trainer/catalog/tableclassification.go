@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -198,10 +196,7 @@ func (e *classExamples) Predictor(b nn.Backend) (Predictor, error) {
 		p, err := classOf(row, probabilities)
 		if err == nil {
 			label := e.schema.Classes[p[1].Value.(int)]
-			p[1].Value, p[1].Text = label, label
-			if strings.ContainsAny(label, "\r\n") { // a table has one line for each row
-				p[1].Text = strconv.Quote(label)
-			}
+			p[1].Value, p[1].Text = label, cell(label)
 		}
 		return p, err
 	}}, nil

@@ -195,7 +195,7 @@ func TestPredictCSV(t *testing.T) {
 	require.Zero(t, code, stderr)
 	lines := strings.Split(stdout, "\n")
 	require.Len(t, lines, 3)
-	require.True(t, strings.HasPrefix(lines[0], "0 glass, tall 0."), stdout)
+	require.True(t, strings.HasPrefix(lines[0], `0 "glass, tall" 0.`), stdout)
 	require.True(t, strings.HasPrefix(lines[1], "1 mug "), stdout)
 	const unknown = "ringtrain: warning: column \"colour\": 1 of 2 values did not occur in the training rows\n"
 	require.Equal(t, unknown, stderr)

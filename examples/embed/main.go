@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -36,6 +37,14 @@ func (screen) Log(worker string, line []byte) {
 func (screen) Notice(text string) { fmt.Fprintln(os.Stderr, text) }
 
 func main() {
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), "Usage: go run ./examples/embed\n\nTrain examples/mnist.cfg with three workers, from the root of the repository.\n")
+	}
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
 	spec := job.NewSpec(catalog.New(), "examples/mnist.cfg")
 	spec.Workers, spec.Steps = 3, 20
 	signals := make(chan os.Signal, 2)

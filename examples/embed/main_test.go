@@ -24,10 +24,10 @@ func TestMain(m *testing.M) {
 }
 
 // embed is the example as a process, in the directory that it is meant to be run in.
-func embed(t *testing.T, dir string) *exec.Cmd {
+func embed(t *testing.T, dir string, args ...string) *exec.Cmd {
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), exe)
+	cmd := exec.CommandContext(t.Context(), exe, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), asCommand+"=1", "XDG_RUNTIME_DIR="+t.TempDir(), data.EnvCache+"="+t.TempDir())
 	return cmd
@@ -48,4 +48,16 @@ func TestEmbedWithoutConfig(t *testing.T) {
 	out, err := embed(t, t.TempDir()).CombinedOutput()
 	require.Error(t, err)
 	require.Regexp(t, `^[^\n]*examples/mnist.cfg[^\n]*\n$`, string(out))
+}
+
+// --help does not start a training.
+func TestEmbedHelp(t *testing.T) {
+	out, err := embed(t, t.TempDir(), "--help").CombinedOutput()
+	require.NoError(t, err)
+	require.Regexp(t, `^Usage: go run ./examples/embed\n`, string(out))
+	cmd := embed(t, t.TempDir(), "examples/mnist.cfg")
+	out, err = cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, 2, cmd.ProcessState.ExitCode())
+	require.Regexp(t, `^Usage: go run ./examples/embed\n`, string(out))
 }

@@ -78,7 +78,7 @@ printed as written and not called.`,
 	}
 	show.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	fill := &cobra.Command{
-		Use:     "fill CONFIG [--section.key VALUE ...]",
+		Use:     "fill CONFIG [flags] [--section.key VALUE ...]",
 		Short:   "Print a config with the defaults of its functions",
 		Long:    "Print a config as print does, and add every argument that has a default.",
 		Example: "  ringtrain config fill examples/mnist.cfg > full.cfg",

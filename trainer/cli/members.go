@@ -68,9 +68,9 @@ the gossip address of one of its processes, and the --cluster and --key-file of 
 func (f *membersFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.all = flags
-	flags.StringVar(&f.cluster, "cluster", "", "name of the job's cluster (default the listed job's, else ringtrain)")
-	flags.StringVar(&f.keyFile, "key-file", "", "file with the key of the job (default the listed job's, else $"+cluster.EnvKeyFile+")")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "wait this long for an answer")
+	flags.StringVar(&f.cluster, "cluster", "", "`NAME` of the job's cluster (default the listed job's, else ringtrain)")
+	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with the key of the job (default the listed job's, else $"+cluster.EnvKeyFile+")")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "wait `TIME` for an answer")
 }
 
 // observe finds a job, joins its gossip and calls do, until that returns or a signal comes.

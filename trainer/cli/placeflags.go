@@ -16,12 +16,13 @@ import (
 )
 
 // addPlace adds the flags of a command whose ranks may be on several machines.
-func addPlace(cmd *cobra.Command, f *crew.Place) {
+// rank0 is what rank 0 does besides.
+func addPlace(cmd *cobra.Command, f *crew.Place, rank0 string) {
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.Nodes, "nodes", 1, "run the job on `M` machines")
 		flags.StringSliceVar(&f.Join, "join", nil, "join the job through `HOST:PORT`, which the first machine prints; several, separated by commas, are tried in turn")
 		flags.DurationVar(&f.JoinTimeout, "join-timeout", crew.JoinTimeout, "exit with code 1 if machines of the job are still missing after `TIME`")
-		flags.StringVar(&f.Rank0, "rank0", "", "put rank 0, which prints tables and keeps checkpoints, on `NODE`: a host name, or a node name that ringtrain members shows (default the machine without --join)")
+		flags.StringVar(&f.Rank0, "rank0", "", "put rank 0, which "+rank0+", on `NODE`: a host name, or a node name that ringtrain members shows (default the machine without --join)")
 		flags.StringVar(&f.Bind, "bind", "", "`ADDRESS` or ADDRESS:PORT of this machine that the others can reach: an IP address or a host name (default port 7946 on the first of several machines, else any free port)")
 		flags.StringVar(&f.Cluster, "cluster", "", "`NAME` of the job; jobs with different names ignore each other (default ringtrain with --nodes, else a random name)")
 		flags.StringVar(&f.KeyFile, "key-file", "", "encrypt and authenticate all traffic with the key in `FILE`, made by ringtrain keygen and the same on every machine (default $"+cluster.EnvKeyFile+")")

@@ -29,7 +29,7 @@ func (f *storeFlags) register(flags *pflag.FlagSet) {
 	f.all = flags
 	flags.StringVar(&f.addr, "store", defaultStore, "`HOST:PORT` where ringtrain store serve runs")
 	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with the key of the store (default $"+cluster.EnvKeyFile+")")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "wait this long for the store")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "wait `TIME` for the store")
 }
 
 // with calls do with a client of the store.

@@ -93,7 +93,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	})
 	under(cmd, dataFlags, func(flags *pflag.FlagSet) { addData(flags, c, &f.Data, &f.Options) })
 	under(cmd, savingFlags, func(flags *pflag.FlagSet) { addSaving(flags, &f.Saving) })
-	addPlace(cmd, &f.Place)
+	addPlace(cmd, &f.Place, "prints tables and keeps checkpoints")
 	addOrder(cmd, &f.Order)
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addCompress(flags, &f.Gradients.Compress) })
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addSparse(flags, &f.Gradients.Sparse) })

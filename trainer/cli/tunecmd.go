@@ -57,7 +57,7 @@ machines; the machine of rank 0 prints and saves the table.`,
 		flags.IntVar(&f.Workers, "workers", 2, "start `N` ranks on this machine")
 		addSweep(flags, &f.begin, &f.end, &f.factor, "16M")
 	})
-	addPlace(cmd, &f.Place)
+	addPlace(cmd, &f.Place, "prints and saves the table")
 	addOrderAlone(cmd, &f.Order)
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
 		flags.StringVar(&f.Out, "out", "", "write the table to `FILE` (default a file in the user's cache directory, where train and bench collective look)")

@@ -47,7 +47,7 @@ func TestBenchOnTwoNodes(t *testing.T) {
 
 	first := command(t, append(job, "--ranks", "2", "--bind", addr, "--key-file", path, "--json", filepath.Join(dir, "first"))...)
 	firstOut, firstErr := new(transcript), new(transcript)
-	up := firstErr.expect("job " + t.Name() + " on " + addr + ", 2 workers here of 2 machines; on the other machines: --join " + addr)
+	up := firstErr.expect("cluster " + t.Name() + " on " + addr + ", 2 workers here of 2 machines; on the other machines: --join " + addr)
 	first.Stdout, first.Stderr = firstOut, firstErr
 	require.NoError(t, first.Start())
 	<-up

@@ -16,7 +16,7 @@ func TestJoinTimeout(t *testing.T) {
 	cmd.Stderr = stderr
 	require.Error(t, cmd.Run())
 	require.Equal(t, 1, cmd.ProcessState.ExitCode(), stderr)
-	require.Regexp(t, `^job \S+ on 127.0.0.1:\d+, 2 workers here of 2 machines\nringtrain: worker \d \(\S+\): gave up after 500ms \(--join-timeout\) waiting for 1 more machine(, worker 1 on \S+)? \(\d of 4 workers have joined\): `+
+	require.Regexp(t, `^cluster \S+ on 127.0.0.1:\d+, 2 workers here of 2 machines\nringtrain: worker \d \(\S+\): gave up after 500ms \(--join-timeout\) waiting for 1 more machine(, worker 1 on \S+)? \(\d of 4 workers have joined\): `+
 		nobody+` refused the connection; try: ringtrain doctor `+nobody+`\n$`, stderr.String())
 
 	code, _, said := result(small(t, "--nodes", "2", "--join-timeout", "0s")...)

@@ -217,7 +217,7 @@ func (c defect) ofNCCL(byHost, mustHave string) []defect {
 func unusual(stderr string) []string {
 	var lines []string
 	for line := range strings.Lines(stderr) {
-		if usual := regexp.MustCompile(`^(job \S+ on |emulator: )`); !usual.MatchString(line) {
+		if usual := regexp.MustCompile(`^(cluster \S+ on |emulator: )`); !usual.MatchString(line) {
 			lines = append(lines, line)
 		}
 	}

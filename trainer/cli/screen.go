@@ -253,7 +253,7 @@ func (s *screen) row(e *event.Eval) {
 		for _, m := range s.metrics {
 			names += fmt.Sprintf("  %8s", strings.ToUpper(m.Name))
 		}
-		s.line(s.out, fmt.Sprintf("%6s  %8s  %8s%s  %10s  %8s  %8s  %7s", "STEP", "LOSS", "TEST", names, "SAMPLES/S", "EXCHANGE", "SENT(MB)", "SECONDS"))
+		s.line(s.out, fmt.Sprintf("%6s  %8s  %9s%s  %9s  %8s  %8s  %7s", "STEP", "LOSS", "TEST LOSS", names, "SAMPLES/S", "EXCHANGE", "SENT(MB)", "SECONDS"))
 	}
 	share := s.exchangeShare()
 	s.share.exchange, s.share.total = 0, 0
@@ -265,7 +265,7 @@ func (s *screen) row(e *event.Eval) {
 	if e.Best {
 		mark = "  *" // the last row with it is the best
 	}
-	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %8.4f%s  %10.0f  %7.0f%%  %8.2f  %7.1f%s", e.Step, s.last.Loss, e.Loss, values,
+	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %9.4f%s  %9.0f  %7.0f%%  %8.2f  %7.1f%s", e.Step, s.last.Loss, e.Loss, values,
 		float64(s.samples)/max(e.Seconds, 1e-9), share, float64(s.sent)/1e6, e.Seconds, mark))
 }
 

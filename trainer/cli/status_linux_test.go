@@ -56,7 +56,7 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 	require.Len(t, pids, 3)
 	defer func() { _ = syscall.Kill(pids[1], syscall.SIGKILL) }()
 	view := only(r.seen, "view")[0]
-	require.True(t, strings.HasPrefix(r.stderr.String(), fmt.Sprintf("job %s on %s, 3 workers\n", view.Cluster, view.Gossip)), "%s", r.stderr)
+	require.True(t, strings.HasPrefix(r.stderr.String(), fmt.Sprintf("cluster %s on %s, 3 workers\n", view.Cluster, view.Gossip)), "%s", r.stderr)
 
 	// Keep reading, or the workers would wait for the pipe.
 	ended := make(chan int, 1)

@@ -174,7 +174,7 @@ func TestRunStartsWorkers(t *testing.T) {
 	require.Equal(t, 6, h.count("step"))
 	require.Equal(t, 2, h.count("checkpoint"))
 	require.Zero(t, h.count("ready"), "the user does not see what workers tell their launcher")
-	require.Contains(t, h.said(), "job "+view[0].Cluster+" on ")
+	require.Contains(t, h.said(), "cluster "+view[0].Cluster+" on ")
 }
 
 // Worker processes can resume a job of goroutines, and vice versa.

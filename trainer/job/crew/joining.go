@@ -62,7 +62,7 @@ func (l *launcher) onExit(local int, p *launch.Process) {
 // announcement tells the user where other machines join the job. It runs before
 // startWorkers sets Place.Join for the other workers of this machine.
 func (l *launcher) announcement(addr string) string {
-	text := fmt.Sprintf("job %s on %s, %s", l.Place.Cluster, addr, countOf(l.Workers, "worker"))
+	text := fmt.Sprintf("cluster %s on %s, %s", l.Place.Cluster, addr, countOf(l.Workers, "worker"))
 	if l.Place.Nodes > 1 {
 		text += fmt.Sprintf(" here of %d machines", l.Place.Nodes)
 		if len(l.Place.Join) == 0 && l.Process.Launched == nil {

@@ -189,7 +189,7 @@ func TestLaunch(t *testing.T) {
 		case *event.View:
 			require.Len(t, e.Members, 3)
 			require.Equal(t, c.Place.Cluster, e.Cluster)
-			require.Equal(t, r.lines[0], ": job "+e.Cluster+" on "+e.Gossip+", 3 workers")
+			require.Equal(t, r.lines[0], ": cluster "+e.Cluster+" on "+e.Gossip+", 3 workers")
 		case *event.Step:
 			steps = append(steps, e.Step)
 		case *event.Result:
@@ -276,8 +276,8 @@ func TestLaunchedByOthers(t *testing.T) {
 	c.Place.Cluster = OwnCluster()
 	c.Process.Launched = &cluster.Launched{Rank: 0, Size: 2, LocalSize: 2, Nodes: 1}
 	first := run(t, c)
-	first.line(": job " + c.Place.Cluster + " on ")
-	addr := strings.TrimSuffix(strings.TrimPrefix(first.lines[0], ": job "+c.Place.Cluster+" on "), ", 2 workers")
+	first.line(": cluster " + c.Place.Cluster + " on ")
+	addr := strings.TrimSuffix(strings.TrimPrefix(first.lines[0], ": cluster "+c.Place.Cluster+" on "), ", 2 workers")
 	c.Place.Local, c.Place.Join = 1, []string{addr}
 	c.Process.Launched = &cluster.Launched{Rank: 1, Size: 2, Local: 1, LocalSize: 2, Nodes: 1}
 	second := run(t, c)

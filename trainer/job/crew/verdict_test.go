@@ -159,12 +159,12 @@ func TestOnLine(t *testing.T) {
 	l.onLine(1, event.Encode(&event.Failed{Error: "x"}))
 	require.True(t, l.begun)
 	require.Equal(t, []event.Event{&event.View{Job: "1", Cluster: "c", Gossip: "127.0.0.1:7"}}, shown.events)
-	require.Equal(t, []string{": job c on 127.0.0.1:7, 2 workers", "worker 1: panic: x", `worker 1: {"event":"of a later version"}`}, shown.logs)
+	require.Equal(t, []string{": cluster c on 127.0.0.1:7, 2 workers", "worker 1: panic: x", `worker 1: {"event":"of a later version"}`}, shown.logs)
 
 	l.Place.Nodes = 3
-	require.Equal(t, "job c on a:1, 2 workers here of 3 machines; on the other machines: --join a:1", l.announcement("a:1"))
+	require.Equal(t, "cluster c on a:1, 2 workers here of 3 machines; on the other machines: --join a:1", l.announcement("a:1"))
 	l.Place.Join = []string{"b:1"}
-	require.Equal(t, "job c on a:1, 2 workers here of 3 machines", l.announcement("a:1"))
+	require.Equal(t, "cluster c on a:1, 2 workers here of 3 machines", l.announcement("a:1"))
 }
 
 // The error names a worker that has been silent for stallTime, the first by name.

@@ -129,8 +129,8 @@ func TestOverrideErrors(t *testing.T) {
 	for name, c := range map[string]struct{ path, want string }{
 		"no dot":                {"max_steps", "--max_steps: not a section value that can be overridden; write section.key"},
 		"no key":                {"training.", "--training.: not a section value"},
-		"unknown section":       {"trainign.max_steps", `--trainign.max_steps: not a value that can be overridden: test.cfg has no section [trainign]; did you mean "training"?`},
-		"missing section":       {"evaluation.frequency", "test.cfg has no section [evaluation]; add the line [evaluation] to it"},
+		"unknown section":       {"trainign.max_steps", `--trainign.max_steps: test.cfg has no section [trainign]; did you mean "training"?`},
+		"missing section":       {"evaluation.frequency", "test.cfg has no section [evaluation]: add the line [evaluation] to set its keys here"},
 		"a section":             {"training.batcher", "--training.batcher: not a value that can be overridden: [training.batcher] is a section"},
 		"member of an object":   {"a.o.k", "test.cfg has no section [a.o]"},
 		"a key no file can set": {"a.x:y", "not a section value"},

@@ -65,9 +65,9 @@ func (d *document) override(o Override) error {
 	if section == nil {
 		hint := didYouMean(name, d.names())
 		if hint == "" && !strings.Contains(name, ".") {
-			hint = phrasef("; add the line [%s] to it", name)
+			hint = phrasef(": add the line [%s] to set its keys here", name)
 		}
-		return fail(pos, "not a value that can be overridden: %s has no section [%s]%s", d.name, name, hint)
+		return fail(pos, "%s has no section [%s]%s", d.name, name, hint)
 	}
 	for _, child := range section.children {
 		if child.name == o.Path {

@@ -15,7 +15,7 @@ import (
 // exchange gradients.
 const CoreBound = .85
 
-// A Trial is one run with one number of workers. Every worker makes all the steps
+// A Trial is one run with one number of workers. Every worker takes all the steps
 // on its own rows, so ideally the time does not depend on their number.
 type Trial struct {
 	System  string  `json:"system"`
@@ -127,7 +127,7 @@ type ScalingRow struct {
 	CoreBound bool    `json:"core_bound"`
 }
 
-// Speedup returns T(1)/T(N), ideally 1, because every worker makes all the steps.
+// Speedup returns T(1)/T(N), ideally 1, because every worker takes all the steps.
 func (r ScalingRow) Speedup() float64 { return 1 / r.Growth }
 
 // ScalingRows returns the rows of trials, by system, then by workers. Growth and

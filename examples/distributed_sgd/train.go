@@ -9,7 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/sgd"
 )
 
-// train makes the steps, evaluates, and saves the weights. All processes call it.
+// train takes the steps, evaluates, and saves the weights. All processes call it.
 func (c *settings) train(ctx context.Context, s *sgd.SGD, stdout io.Writer) error {
 	took, err := s.Warmup(ctx)
 	if err != nil {

@@ -9,19 +9,22 @@ import (
 // exactly returns a check for a command that takes one argument.
 func exactly(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usagef("%s takes one %s, not %d", nameOf(cmd), what, len(args))
+		switch len(args) {
+		case 0:
+			return usagef("%s needs a %s", nameOf(cmd), what)
+		case 1:
+			return nil
 		}
-		return nil
+		return usagef("%s takes one %s, not %d", nameOf(cmd), what, len(args))
 	}
 }
 
 // oneConfig is exactly for a config, with a hint for new users.
 func oneConfig(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("%s takes one CONFIG file, not %d; try examples/mnist.cfg", nameOf(cmd), len(args))
+	if len(args) == 0 {
+		return usagef("%s needs a CONFIG file, such as examples/mnist.cfg", nameOf(cmd))
 	}
-	return nil
+	return exactly("CONFIG file")(cmd, args)
 }
 
 // nothing refuses all arguments.

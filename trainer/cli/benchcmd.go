@@ -206,7 +206,7 @@ func (f *benchFlags) read(op string) (err error) {
 		return fmt.Errorf("-c must be 0 or 1, not %d", f.check)
 	}
 	if f.Memory != bench.Heap && f.Memory != bench.Shared {
-		return fmt.Errorf("--memory %s: there are %s and %s", f.Memory, bench.Heap, bench.Shared)
+		return fmt.Errorf("--memory must be %s or %s, not %q", bench.Heap, bench.Shared, f.Memory)
 	}
 	if f.Memory == bench.Shared && f.Place.Transport == crew.TransportInProcess {
 		return errors.New("--memory shared is for ranks that are processes, not for --transport inproc")

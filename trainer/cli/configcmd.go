@@ -35,7 +35,7 @@ func configCommand(a *app) *cobra.Command {
 		Short: "Check whether train would accept a config",
 		Long: `Read a config as train does, with its overrides, and build the model and the optimizer
 that it describes. The exit code is 0 if train would accept the config. Otherwise it is 2,
-and one line names the mistake, the file and the line.`,
+and one line says what is wrong and, of mistakes in the config, in which file and line.`,
 		Example: "  ringtrain config check examples/mnist.cfg --optimizer.learn_rate 0.01",
 		Args:    oneConfig,
 		RunE: func(cmd *cobra.Command, args []string) error {

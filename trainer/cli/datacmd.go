@@ -105,7 +105,7 @@ different sentences, so a list of names does not suffice.`,
 			case o.Train < 1 || o.Train > mostSentences:
 				return usagef("--sentences must be from 1 to %d, not %d", mostSentences, o.Train)
 			case !known:
-				return usagef("--format must be %s, not %q", strings.Join(writable, " or "), format)
+				return usagef("--format must be %s, not %q", either(writable), format)
 			}
 			o.Dev = (o.Train + 3) / 4
 			if err := data.SentencesConflict(args[0], f, o, force); err != nil {

@@ -49,7 +49,7 @@ func TestKeygen(t *testing.T) {
 	train := []string{"train", config(t), "--key-file"}
 	cases := map[string][]string{
 		"already exists":                   {"keygen", path},
-		"keygen takes one FILE":            {"keygen"},
+		"keygen needs a FILE":              {"keygen"},
 		"no such file":                     append(train, path+".none"),
 		"not a key":                        append(train, corrupt),
 		"not a regular file":               append(train, t.TempDir()),

@@ -3,7 +3,6 @@ package cli
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
@@ -47,7 +46,5 @@ func stepsPerEpoch(t *job.Training) int {
 
 // logStyleNames lists the values of --log-style, for errors.
 func logStyleNames() string {
-	all := slices.Sorted(maps.Keys(logStyles))
-	n := len(all) - 1
-	return strings.Join(all[:n], ", ") + " or " + all[n]
+	return either(slices.Sorted(maps.Keys(logStyles)))
 }

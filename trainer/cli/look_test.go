@@ -68,7 +68,7 @@ func TestPredict(t *testing.T) {
 	}
 	code, _, stderr := result("predict")
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "predict takes one CHECKPOINT")
+	require.Contains(t, stderr, "predict needs a CHECKPOINT")
 }
 
 // smallLabels returns the labels of the small test set.
@@ -85,11 +85,11 @@ func TestConfigCommands(t *testing.T) {
 	for want, args := range map[string][]string{
 		`did you mean "batch_size"?`:                  {"config", "check", config(t), "--training.batchsize", "3"},
 		"must be at least 0 and less than 1, not 1.5": {"config", "check", config(t), "--model.dropout", "1.5"},
-		"takes one CONFIG file":                       {"config", "print"},
+		"config print needs a CONFIG file":            {"config", "print"},
 		"no such file":                                {"config", "fill", "nosuch.cfg"},
 		`no "foo.v1"`:                                 {"config", "fill", config(t), "--model.@layers", "foo.v1"},
 		"no section [trainin]":                        {"config", "print", config(t), "--trainin.x", "1"},
-		"estimate takes one CONFIG file":              {"estimate"},
+		"estimate needs a CONFIG file":                {"estimate"},
 		"--batch must be at least 1":                  {"estimate", config(t), "--batch", "0"},
 		"keygen takes no --a.b":                       {"keygen", "x", "--a.b", "1"},
 		`keygen takes no --a.\x1b[2J`:                 {"keygen", "x", "--a.\x1b[2J", "1"},

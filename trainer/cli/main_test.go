@@ -175,7 +175,8 @@ func TestUsageErrors(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"train takes one CONFIG file", []string{"train"}},
+		{"train needs a CONFIG file, such as examples/mnist.cfg", []string{"train"}},
+		{"train takes one CONFIG file, not 2", []string{"train", "a.cfg", "b.cfg"}},
 		{"no such file", []string{"train", "nosuch.cfg"}},
 		{`unknown command "bogus"`, []string{"bogus"}},
 		{"unknown flag: --nosuch", []string{"train", config(t), "--nosuch"}},
@@ -208,7 +209,7 @@ func TestUsageErrors(t *testing.T) {
 		{"with --bind or --cluster", []string{"train", config(t), "--transport", "inproc", "--cluster", "x"}},
 		{"it does not read a config", []string{"data", "digits", dir, "--training.batch_size", "3"}},
 		{"not a directory", []string{"train", config(t), "--out", file("plain", "") + "/x"}},
-		{"eval takes one CHECKPOINT", []string{"eval"}},
+		{"eval needs a CHECKPOINT", []string{"eval"}},
 		{"no such file", []string{"eval", filepath.Join(dir, "nosuch")}},
 		{"eval takes no --training.batch_size", []string{"eval", dir, "--training.batch_size", "3"}},
 		{"did you mean --workers?", []string{"train", config(t), "--worker", "2"}},
@@ -234,11 +235,11 @@ func TestUsageErrors(t *testing.T) {
 		{`unknown command "foo"`, []string{"help", "foo"}},
 		{`unknown command "trian"; did you mean ringtrain train?`, []string{"trian"}},
 		{"leave out --json", []string{"doctor", "--listen", "127.0.0.1:0", "--json"}},
-		{"data digits takes one directory", []string{"data", "digits"}},
+		{"data digits needs a directory", []string{"data", "digits"}},
 		{"--train must be at least 1", []string{"data", "digits", dir, "--train", "0"}},
-		{"data ner takes one directory", []string{"data", "ner"}},
+		{"data ner needs a directory", []string{"data", "ner"}},
 		{"--sentences must be from 1 to", []string{"data", "ner", dir, "--sentences", "0"}},
-		{"--format must be conll or iob or jsonl, not \"spacy\"", []string{"data", "ner", dir, "--format", "spacy"}},
+		{"--format must be conll, iob or jsonl, not \"spacy\"", []string{"data", "ner", dir, "--format", "spacy"}},
 	} {
 		code, stdout, stderr := result(c.args...)
 		require.Equal(t, 2, code, "%v: %s", c.args, stderr)

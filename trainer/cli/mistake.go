@@ -121,6 +121,7 @@ func strict(root *cobra.Command) {
 		case "completion":
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		case "help":
+			cmd.Long = "Show the help of a command."
 			cmd.Args = func(_ *cobra.Command, args []string) error {
 				_, _, err := root.Find(args)
 				return err

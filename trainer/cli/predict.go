@@ -44,7 +44,7 @@ its probability.`,
 		Example: "  ringtrain predict run1 --data mnist:DIR\n  ringtrain predict run1 scans/ --json\n  ringtrain predict run1 - --input-format npy < images.npy",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("predict takes one CHECKPOINT, not 0")
+				return usagef("predict needs a CHECKPOINT")
 			}
 			return nil
 		},

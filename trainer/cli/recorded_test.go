@@ -86,13 +86,13 @@ func TestScreenOfOtherEnds(t *testing.T) {
 		{&event.Stopped{Steps: 5}, "", "stopped after 5 steps\n"},
 		{&event.Resumed{Path: "p", Step: 20}, "", "nothing left to do: all 20 steps are done (p); to train longer, raise --steps, for example --steps 40\n"},
 		{&event.Eval{Step: 20, Metrics: event.Metrics{{Name: "accuracy", Value: 1}}}, "", ""},
-		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "alone", Compress: "none"}, "\naccuracy 0.5000 after 20 steps\nweights sha256 abc\nmatrix products: ringtrain fma256\nexchange: alone\n", ""},
+		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "alone", Compress: "none"}, "\naccuracy 0.5000 after 20 steps\nweights sha256 abc\nmatrix products: ringtrain fma256\nexchange: none (1 worker)\n", ""},
 		{&event.Lost{Rank: 2, Node: "vm/2", Op: "Message", Phase: "receive", Error: "gone"}, "", ""},
 		{&event.Lost{Rank: 2, Node: "vm/2", Op: "Message", Phase: "receive", Error: "gone", Left: 3}, "", "warning: rank 0 lost rank 2 (vm/2) in Message (receive) after 0.0 ms: gone; 3 workers continue\n"},
 		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 4, Left: 3, Seconds: 2, SamplesPerSecond: 10, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "p", Compress: "none"},
 			"\naccuracy 0.5000 after 20 steps with 4 workers (3 at the end) in 2.0 s (10 samples/s)\nweights sha256 abc\nmatrix products: ringtrain fma256\nexchange: p\n", ""},
 		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, Seconds: 2, SamplesPerSecond: 10, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "alone", Compress: "none"},
-			"\naccuracy 0.5000 after 20 steps with 1 worker in 2.0 s (10 samples/s)\nweights sha256 abc\nmatrix products: ringtrain fma256\nexchange: alone\n", ""},
+			"\naccuracy 0.5000 after 20 steps with 1 worker in 2.0 s (10 samples/s)\nweights sha256 abc\nmatrix products: ringtrain fma256\nexchange: none (1 worker)\n", ""},
 		{&event.Progress{}, "", ""},
 	} {
 		var out, news bytes.Buffer

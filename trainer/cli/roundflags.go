@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -35,7 +34,7 @@ func checkRounds(flags *pflag.FlagSet, strategy string) error {
 		{"outer-momentum", []string{"diloco"}},
 	} {
 		if flags.Changed(c.flag) && !slices.Contains(c.needs, strategy) {
-			return fmt.Errorf("--%s needs --strategy %s", c.flag, strings.Join(c.needs, " or "))
+			return fmt.Errorf("--%s needs --strategy %s", c.flag, either(c.needs))
 		}
 	}
 	return checkEmpty(flags, "strategy")

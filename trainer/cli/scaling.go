@@ -34,7 +34,7 @@ func scalingCommand(a *app) *cobra.Command {
 		Short: "Measure how training scales with the number of workers",
 		Long: `Train with each number of workers in turn, several times, and print tables: the time of
 all steps, its growth T(N)/T(1), the speedup T(1)/T(N) and the scalability N*T(1)/T(N); where
-the time of a step goes; and how many bytes are sent. Each worker makes all steps, on
+the time of a step goes; and how many bytes are sent. Each worker takes all steps, on
 its own rows, so ideally the time stays the same.
 
 Workers train as in "ringtrain train". Trials alternate between the numbers of workers, so

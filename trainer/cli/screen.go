@@ -294,7 +294,16 @@ func (s *screen) result(e *event.Result) {
 	if e.BestStep > 0 && e.BestStep != e.Steps {
 		best = fmt.Sprintf("\nbest (*): %s %.4f after step %d", e.BestMetric, e.BestValue, e.BestStep)
 	}
-	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s%s\nweights sha256 %s\nmatrix products: %s\nexchange: %s%s%s", outcome(e), e.Steps, speed, best, sent, e.WeightsSHA256, e.BLAS, e.Plan, stale, target))
+	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s%s\nweights sha256 %s\nmatrix products: %s\nexchange: %s%s%s", outcome(e), e.Steps, speed, best, sent, e.WeightsSHA256, e.BLAS, exchangeText(e.Plan), stale, target))
+}
+
+// exchangeText describes how gradients were exchanged. The plan of one worker begins with
+// "alone".
+func exchangeText(plan string) string {
+	if rest, ok := strings.CutPrefix(plan, "alone"); ok {
+		return "none (1 worker)" + rest
+	}
+	return plan
 }
 
 // outcome returns the metrics of a result or, if it has none, the loss.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,13 +84,13 @@ func (f *simulateFlags) register(flags *pflag.FlagSet, a *app) {
 func (f *simulateFlags) check(flags *pflag.FlagSet) (err error) {
 	given := flags.Changed
 	if given("compute") {
+		if !strings.HasPrefix(f.compute, "emulate:") {
+			return fmt.Errorf("--compute must be emulate:TIME, such as emulate:116.7ms, not %q: nothing is computed", f.compute)
+		}
 		emulated := scalingFlags{}
 		emulated.Compute.Flag = f.compute
 		if f.Compute, err = emulated.emulated(); err != nil {
 			return err
-		}
-		if f.Compute == 0 {
-			return fmt.Errorf("--compute must be emulate:TIME, such as emulate:116.7ms, not %q: nothing is computed", f.compute)
 		}
 	}
 	switch {

@@ -34,7 +34,7 @@ func TestSimulateUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
 		"simulate takes only flags":                 {"8"},
 		"--compute must be the time":                {"--link", "1gbit"},
-		"--compute must be real or emulate":         {"--compute", "fast"},
+		"--compute must be emulate:TIME, such as":   {"--compute", "fast"},
 		"--compute must be emulate:TIME":            {"--from", "scaling.json", "--compute", "real"},
 		"--latency must be at least 0":              {"--from", "scaling.json", "--latency", "-1ns"},
 		"--data has no effect with --from":          {"--from", "scaling.json", "--data", "digits"},

@@ -99,7 +99,7 @@ func TestStoreCommands(t *testing.T) {
 
 func TestStoreMistakes(t *testing.T) {
 	for says, args := range map[string][]string{
-		"store serve takes one DIR, not 0":                               {"serve"},
+		"store serve needs a DIR":                                        {"serve"},
 		"store get takes one KEY, not 2":                                 {"get", "a", "b"},
 		"store set takes a KEY, and numbers to store":                    {"set"},
 		"store keys takes at most one PREFIX, not 2":                     {"keys", "a", "b"},

@@ -35,6 +35,9 @@ func (f *CollectiveRun) checkDevice(devices func() ([]cuda.Info, error)) (err er
 	if f.Placement, err = f.Device.Place(f.Ranks, hindrance, devices); err != nil {
 		return err
 	}
+	if err := f.Device.CheckPlace(f.Placement); err != nil {
+		return err
+	}
 	ranks := f.Ranks * f.Place.Nodes
 	if err := f.Device.CheckNCCL(f.Placement, f.Order.DeviceOrder(), ranks); err != nil || !f.Placement.OnGPU() {
 		return err

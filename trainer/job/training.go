@@ -93,8 +93,10 @@ func (s *Training) choosePlacement() error {
 	if err := s.checkGraphs(); err != nil {
 		return err
 	}
-	if err := s.Spec.Products.CheckPlace(s.Placement); err != nil {
-		return err
+	for _, f := range []interface{ CheckPlace(device.Placement) error }{&s.Spec.Device, &s.Spec.Graphs, &s.Spec.Products} {
+		if err := f.CheckPlace(s.Placement); err != nil {
+			return err
+		}
 	}
 	return s.Spec.Device.CheckNCCL(s.Placement, s.Spec.Order.DeviceOrder(), s.AllWorkers())
 }

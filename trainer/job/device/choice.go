@@ -112,6 +112,14 @@ func gpusFrom(first, count int) string {
 	return text
 }
 
+// CheckPlace reports why workers at p cannot share GPUs although f asks for it.
+func (f *Choice) CheckPlace(p Placement) error {
+	if f.Share && !p.OnGPU() {
+		return fmt.Errorf("--share-gpu needs GPUs, and the workers compute on %v", p)
+	}
+	return nil
+}
+
 // CheckNCCL reports, before anything starts, why NCCL cannot sum vectors although NCCL is
 // "must".
 func (f *Choice) CheckNCCL(p Placement, o collective.Order, ranks int) error {

@@ -32,6 +32,15 @@ func (f *Graphs) Check() error {
 	return nil
 }
 
+// CheckPlace reports why workers at p cannot launch steps as f says. Graphs that are demanded
+// depend on the job, too.
+func (f *Graphs) CheckPlace(p Placement) error {
+	if f.PerLaunch > 1 && !p.OnGPU() {
+		return fmt.Errorf("--steps-per-launch %d needs GPUs, and the workers compute on %v", f.PerLaunch, p)
+	}
+	return nil
+}
+
 // mostPerLaunch bounds PerLaunch. Longer launches gain nothing.
 const mostPerLaunch = 64
 

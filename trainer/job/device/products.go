@@ -34,6 +34,8 @@ func (f *Products) Check() error {
 func (f *Products) CheckPlace(p Placement) error {
 	if !p.OnGPU() {
 		switch {
+		case f.TF32:
+			return fmt.Errorf("--tf32 needs GPUs, and the workers compute on %v", p)
 		case f.BF16:
 			return fmt.Errorf("--bf16 needs GPUs, and the workers compute on %v", p)
 		case f.Timed != "":

@@ -23,7 +23,7 @@ func TestProductsWhere(t *testing.T) {
 		Placement
 		err string
 	}{
-		{Products{TF32: true}, Placement{}, ""},
+		{Products{TF32: true}, Placement{}, "--tf32 needs GPUs, and the workers compute on the CPU"},
 		{Products{BF16: true}, Placement{}, "--bf16 needs GPUs, and the workers compute on the CPU"},
 		{Products{BF16: true}, Placement{why: "there is none"}, "compute on the CPU (there is none)"},
 		{Products{Timed: "d"}, Placement{}, "--time-products needs GPUs"},

@@ -22,13 +22,23 @@ func (m Manual) Explain(name string) (string, error) {
 		}
 	}
 	if parts == nil {
-		hint := didYouMean(name, m.Names())
+		hint := didYouMean(cmp.Or(m.versioned(name), name), m.Names())
 		if hint == "" {
 			hint = "; run it without a KEY to list all sections and functions"
 		}
 		return "", &Error{Pos: Pos{Source: "config explain"}, Msg: string(phrasef("there is no section, key or function %q%s", name, hint))}
 	}
 	return strings.Join(parts, "\n"), nil
+}
+
+// versioned returns the function that has a name without its version, in any case, or "".
+func (m Manual) versioned(name string) string {
+	for _, full := range m.Names() {
+		if i := strings.LastIndex(full, ".v"); i >= 0 && strings.EqualFold(full[:i], name) {
+			return full
+		}
+	}
+	return ""
 }
 
 // contents lists the sections and the functions.

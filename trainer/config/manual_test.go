@@ -140,6 +140,7 @@ model.width: threads
 	}
 	for name, want := range map[string]string{
 		"run.step":  `config explain: there is no section, key or function "run.step"; did you mean "run.steps"?`,
+		"net":       `there is no section, key or function "net"; did you mean "Net.v1"?`,
 		"Nets.v1":   `did you mean "Net.v1"?`,
 		"modle":     `did you mean "model"?`,
 		"zzzzz":     `config explain: there is no section, key or function "zzzzz"; run it without a KEY to list all sections and functions`,

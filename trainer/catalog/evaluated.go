@@ -3,7 +3,9 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -27,6 +29,9 @@ func (c *Catalog) Evaluated(ctx context.Context, notes map[string]string, labell
 		return d, true, err
 	}
 	d, err = c.Test(name, labelled)
+	if errors.Is(err, fs.ErrNotExist) { // the user has not named the file now
+		err = fmt.Errorf("train evaluated on %s: %w; name other rows with --data", name, err)
+	}
 	return d, false, err
 }
 

@@ -55,6 +55,9 @@ func TestEvaluated(t *testing.T) {
 	require.Equal(t, want.Rows, got.Rows)
 	require.Equal(t, want.Table.Cells, got.Table.Cells)
 
+	_, _, err = c.Evaluated(t.Context(), map[string]string{"data": "csv:" + path, catalog.OptionTest: "moved.csv"}, true)
+	require.EqualError(t, err, "train evaluated on csv:moved.csv: cannot read the CSV file: open moved.csv: no such file or directory; name other rows with --data")
+
 	const before = "the rows that train evaluated on were held out of csv:"
 	for why, change := range map[string]func(notes map[string]string){
 		"the fraction is noted as \"x\"":  func(notes map[string]string) { notes[catalog.OptionHoldout] = "x" },

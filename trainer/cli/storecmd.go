@@ -89,10 +89,18 @@ func (a *app) serveStore(ctx context.Context, dir string, f serveFlags) (err err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	s, err := store.Serve(db, store.ServerConfig{Addr: addr, Key: key, Insecure: f.insecure, Log: func(line string) { fmt.Fprintln(a.stderr, line) }})
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrNoKey):
+		return usagef("--bind %s: without a key, every process that can reach this address could read and change the store: name the file of one with --key-file (ringtrain keygen makes it), or give --insecure on a network that you trust", f.bind)
+	case err != nil:
 		return usagef("--bind %s: %w", f.bind, err)
 	}
-	fmt.Fprintf(a.stderr, "serving %s at %v\n", dir, s.Addr())
+	at := s.Addr().String()
+	if s.Addr().Addr().IsUnspecified() { // listeners at 0.0.0.0 call it ::
+		host, _, _ := net.SplitHostPort(addr)
+		at = net.JoinHostPort(host, fmt.Sprint(s.Addr().Port()))
+	}
+	fmt.Fprintf(a.stderr, "serving %s at %s\n", dir, at)
 	<-ctx.Done()
 	return s.Close()
 }

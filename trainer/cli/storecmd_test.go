@@ -120,7 +120,7 @@ func TestStoreMistakes(t *testing.T) {
 		"--key-file is empty: name the file that ringtrain keygen made":  {"serve", t.TempDir(), "--key-file", ""},
 		"--bind is empty":  {"serve", t.TempDir(), "--bind", ""},
 		"--store is empty": {"keys", "--store", ""},
-		"--bind 0.0.0.0:0: no key: every process that can reach": {"serve", t.TempDir(), "--bind", "0.0.0.0:0"},
+		"--bind 0.0.0.0:0: without a key, every process that can": {"serve", t.TempDir(), "--bind", "0.0.0.0:0"},
 	} {
 		code, out := stored(t, "", args...)
 		require.Equal(t, 2, code, "%v: %s", args, out)
@@ -136,4 +136,10 @@ func TestStoreMistakes(t *testing.T) {
 func signal(t *testing.T, cmd *exec.Cmd) {
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // the exit code tells
+}
+
+// A store shows the address that it was given, with the port that it got.
+func TestStoreAddress(t *testing.T) {
+	_, addr := storeAt(t, t.TempDir(), "--bind", "0.0.0.0:0", "--insecure")
+	require.Regexp(t, `^0\.0\.0\.0:[1-9]\d*$`, addr)
 }

@@ -30,6 +30,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	if invalid != nil && invalid.GetFlag().Value.Type() == "duration" {
 		return fmt.Errorf("--%s must be a time such as 5s, not %q", invalid.GetFlag().Name, invalid.GetValue())
 	}
+	if errors.Is(err, errSize) {
+		return fmt.Errorf("--%s must be a number of bytes, or one with K, M or G, not %q", invalid.GetFlag().Name, invalid.GetValue())
+	}
 	if errors.Is(err, errEmpty) {
 		return fmt.Errorf("--%s is empty: give it a value, or leave it out", invalid.GetFlag().Name)
 	}
@@ -44,10 +47,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	if letters := absent.GetSpecifiedShortnames(); letters != "" { // "-workers 2" for "--workers 2"
 		name = "-" + letters
 	}
-	if other := otherName[name]; slices.Contains(flagNames(cmd), other) {
-		return fmt.Errorf("unknown flag: %s; did you mean %s?", name, other)
+	known := flagNames(cmd)
+	for _, other := range otherNames[name] {
+		if slices.Contains(known, other) {
+			return fmt.Errorf("unknown flag: %s; did you mean %s?", name, other)
+		}
 	}
-	if near := config.Nearest(name, flagNames(cmd)); near != "" {
+	if near := config.Nearest(name, known); near != "" {
 		return fmt.Errorf("unknown flag: %s; did you mean %s?", name, near)
 	}
 	return fmt.Errorf("unknown flag: %s; %s --help lists the flags", name, cmd.CommandPath())
@@ -56,8 +62,18 @@ func flagError(cmd *cobra.Command, err error) error {
 // errEmpty is why a flag takes no empty value.
 var errEmpty = errors.New("is empty")
 
-// otherName has flags that some commands have under another name.
-var otherName = map[string]string{"--ranks": "--workers", "--workers": "--ranks"}
+// otherNames has flags that some commands, or other programs, have under other names.
+var otherNames = map[string][]string{
+	"--ranks":          {"--workers"},
+	"--workers":        {"--ranks"},
+	"--nproc-per-node": {"--workers", "--ranks"}, // of torchrun
+	"--nproc_per_node": {"--workers", "--ranks"},
+	"-n":               {"--workers", "--ranks"}, // of mpirun and srun
+	"-np":              {"--workers", "--ranks"},
+	"--epochs":         {"--steps"},
+	"--output":         {"--out"},
+	"--output-dir":     {"--out"},
+}
 
 // wanted says what a flag takes whose value could not be parsed.
 func wanted(e *strconv.NumError) string {

@@ -52,6 +52,25 @@ func TestMistypedTimes(t *testing.T) {
 	}
 }
 
+// Flags of other programs, and of other commands, lead to ours.
+func TestFlagsOfOtherPrograms(t *testing.T) {
+	for flag, other := range map[string]string{"--nproc-per-node": "--workers", "--nproc_per_node": "--workers", "-n": "--workers", "-np": "--workers", "--epochs": "--steps", "--output": "--out"} {
+		require.Equal(t, "ringtrain: unknown flag: "+flag+"; did you mean "+other+"?\n", refused(t, "train", config(t), flag, "2"))
+	}
+	require.Contains(t, refused(t, "bench", "collective", "--nproc-per-node", "2"), "did you mean --ranks?")
+	require.Contains(t, refused(t, "version", "-n", "2"), "--help lists the flags")
+}
+
+func TestBucketTakesSizes(t *testing.T) {
+	for _, text := range []string{"1M", "64k", "1048576"} {
+		require.Contains(t, refused(t, "train", "nosuch.cfg", "--bucket", text), "nosuch.cfg")
+	}
+	for _, text := range []string{"1X", "-1", "M"} {
+		require.Equal(t, "ringtrain: --bucket must be a number of bytes, or one with K, M or G, not \""+text+"\"\n", refused(t, "train", config(t), "--bucket", text))
+	}
+	require.Contains(t, refused(t, "train", config(t), "--bucket", "0"), "--bucket must be at least 1 byte, not 0")
+}
+
 // A flag that takes the name of a file does not take the next flag for it.
 func TestFlagsForFiles(t *testing.T) {
 	t.Chdir(t.TempDir())

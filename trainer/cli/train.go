@@ -98,7 +98,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addCompress(flags, &f.Gradients.Compress) })
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addSparse(flags, &f.Gradients.Sparse) })
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
-		flags.IntVar(&f.Gradients.Bucket, "bucket", 0, "send gradients in buckets of at least `BYTES`, each as soon as the backward pass has completed it; a large value sends all at once (default between machines: what suits their links; on one machine and on GPUs: 1048576)")
+		flags.Var(size{&f.Gradients.Bucket}, "bucket", "send gradients in buckets of at least `SIZE`, in bytes or with K, M or G, each as soon as the backward pass has completed it; a large value sends all at once (default between machines: what suits their links; on one machine and on GPUs: 1M)")
 	})
 	addDevice(cmd, &f.Device, device.Auto, "compute on `DEVICE`: cpu, cuda (worker k of a machine on GPU k), cuda:I (worker k on GPU I+k), or auto (cuda if there is a GPU for each worker, else cpu)")
 	addGraphs(cmd, &f.Graphs)

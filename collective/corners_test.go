@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -162,7 +163,10 @@ func TestSubClosesDuringACall(t *testing.T) {
 	for range 2 {
 		go func() { errs <- subs[0].Barrier(context.Background()) }()
 	}
-	require.ErrorIs(t, <-errs, collective.ErrConcurrent, "so the other is in progress")
+	require.ErrorIs(t, <-errs, collective.ErrConcurrent)
+	for f := subs[0].Flight(); f.InProgress() == nil; f = subs[0].Flight() {
+		runtime.Gosched() // the other call has begun, but may not have come far
+	}
 	require.NoError(t, subs[0].Close())
 	require.ErrorIs(t, <-errs, collective.ErrClosed)
 	require.ErrorIs(t, subs[1].Barrier(context.Background()), collective.ErrClosed, "it gets the error")

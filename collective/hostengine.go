@@ -125,6 +125,9 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 func (e *HostEngine) admit(ctx context.Context) error {
 	e.active.enter(&e.started[len(e.started)-1].Header)
 	if e.active.closing.Load() {
+		if s, ok := e.t.(*subTransport); ok { // its Close did not see the call, so no rank of the Sub would learn of it
+			s.breakOff()
+		}
 		return ErrClosed
 	}
 	e.watch(ctx)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -79,19 +80,19 @@ func sameLosses(t *testing.T, want, got []event) {
 // A GPU gives the losses of the CPU: alone, with NCCL, with sums on the host, and with
 // several micro-batches.
 func TestGPUTraining(t *testing.T) {
-	for _, c := range []struct{ plan, args string }{
-		{"alone; each step is a graph", "--workers 1"},
-		{"in an order of its own; each step is a graph", "--workers 2 --share-gpu --steps-per-launch 3"},
-		{"before the sum and one after it", "--workers 2 --share-gpu --graphs apart"},
-		{"in an order of its own", "--workers 2 --share-gpu --graphs off"},
-		{"host memory, without NCCL", "--workers 2 --share-gpu --nccl off"},
-		{"in an order of its own; once in 2 steps", "--workers 2 --share-gpu --strategy diloco --inner-steps 2"},
-		{"host memory, because NCCL does not keep ring order", "--workers 2 --share-gpu --order ring --accumulate 2"},
+	for _, c := range []struct{ plan, args, gpu string }{
+		{"alone; each step is a graph", "--workers 1", ""},
+		{"in an order of its own; each step is a graph", "--workers 2", "--share-gpu --steps-per-launch 3"},
+		{"before the sum and one after it", "--workers 2", "--share-gpu --graphs apart"},
+		{"in an order of its own", "--workers 2", "--share-gpu --graphs off"},
+		{"host memory, without NCCL", "--workers 2", "--share-gpu --nccl off"},
+		{"in an order of its own; once in 2 steps", "--workers 2 --strategy diloco --inner-steps 2", "--share-gpu"},
+		{"host memory, because NCCL does not keep ring order", "--workers 2 --order ring --accumulate 2", "--share-gpu"},
 	} {
-		t.Run(c.args, func(t *testing.T) {
+		t.Run(c.args+" "+c.gpu, func(t *testing.T) {
 			args := fewSteps(t, strings.Fields(c.args)...)
-			want := train(t, append(args, "--device", "cpu", "--graphs", "auto")...)
-			got, _ := trainOnGPUs(t, append(args, "--device", "cuda")...)
+			want := train(t, append(slices.Clip(args), "--device", "cpu")...)
+			got, _ := trainOnGPUs(t, append(append(slices.Clip(args), strings.Fields(c.gpu)...), "--device", "cuda")...)
 			sameLosses(t, want, got)
 			last := got[len(got)-1]
 			require.Contains(t, last.BLAS, "cuBLASLt")

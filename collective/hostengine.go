@@ -125,8 +125,8 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 func (e *HostEngine) admit(ctx context.Context) error {
 	e.active.enter(&e.started[len(e.started)-1].Header)
 	if e.active.closing.Load() {
-		if s, ok := e.t.(*subTransport); ok { // its Close did not see the call, so no rank of the Sub would learn of it
-			s.breakOff()
+		if e.parent != nil { // the Close of the Sub did not see the call, so the other ranks would wait for it
+			e.t.(*subTransport).breakOff()
 		}
 		return ErrClosed
 	}

@@ -33,7 +33,7 @@ func (e *BlockedError) Error() string {
 		what = fmt.Sprintf("rank %d (%s) has not connected to this machine at %s", e.Rank, e.Name, at)
 	}
 	cause := strings.ReplaceAll(e.Err.Error(), "\n", "; ")
-	return fmt.Sprintf("%s, although gossip works: a firewall may block this TCP port in this direction, or the process has exited, or has not called Group or Regroup yet: allow all TCP ports between the machines (%s)", what, cause)
+	return fmt.Sprintf("%s, although gossip works: a firewall may block this TCP port in this direction, or the process has exited or is not ready to connect yet: allow all TCP ports between the machines (%s)", what, cause)
 }
 
 // Unwrap returns the error of connecting.

@@ -104,7 +104,7 @@ func TestIsTLS(t *testing.T) {
 	require.False(t, secret.IsTLS(nil))
 }
 
-// The other side gets a refusal although it has sent data that nobody has read.
+// The other side receives the refusal even if it has sent data that was never read.
 func TestLinger(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

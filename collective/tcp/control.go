@@ -35,8 +35,8 @@ func (m *monitor) sendFrame(rank int, kind collective.Kind, payload []byte) erro
 }
 
 // sendHeartbeats tells every peer, at intervals, that this rank is alive and how many
-// calls it has begun. It does so at once when a call becomes long, because another rank may
-// soon ask who is behind. It ends when the transport breaks.
+// calls it has begun. It sends an early heartbeat once a call takes long, so that the other
+// ranks know who is behind when a deadline passes. It ends when the transport breaks.
 func (m *monitor) sendHeartbeats() {
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()

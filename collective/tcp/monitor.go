@@ -14,7 +14,7 @@ import (
 
 const (
 	heartbeatInterval = 250 * time.Millisecond
-	lookInterval      = heartbeatInterval / 10 // between looks whether a call has become long
+	lookInterval      = heartbeatInterval / 10 // between checks whether a call takes long
 	silenceLimit      = 5 * time.Second        // a peer that sends nothing for this long is lost
 	// When a connection ends, an abort that names the real culprit may still be on its
 	// way. Only after this time is the peer blamed.

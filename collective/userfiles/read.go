@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// Read reads a regular file of at most most bytes that Own accepts. The checks are of the
-// file that is read, so nobody can exchange it in between, and on Unix links are not
-// followed. The error is fs.ErrPermission if a check fails.
+// Read reads a regular file of at most most bytes that Own accepts. It checks the file that it
+// has opened, so the file cannot be replaced in between. On Unix it does not follow links. The
+// error is fs.ErrPermission if a check fails.
 func Read(path string, most int64, denied fs.FileMode) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {

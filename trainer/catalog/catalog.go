@@ -166,8 +166,9 @@ func makeSGD(a config.Args) (any, error) {
 }
 
 // hyper reads the hyper-parameters common to all optimizers, and those in more. It
-// rejects values that are invalid at the first step: negative ones, and betas that are
-// not below 1.
+// rejects values that are invalid at the first step, with their place in the config: negative
+// ones, and betas that are not below 1. Later steps are for optim.Checker, which knows how many
+// there are.
 func hyper(a config.Args, more ...string) (map[string]optim.Schedule, error) {
 	out := map[string]optim.Schedule{}
 	for _, name := range append([]string{"learn_rate", "L2", "grad_clip"}, more...) {

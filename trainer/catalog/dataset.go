@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
 // A Dataset is rows that have been found but not read: its methods know only what
@@ -148,14 +150,5 @@ func (c *Catalog) dataUsage(has func(DataKind) bool) string {
 			all = append(all, fmt.Sprintf("%s (%s)", k.Usage, k.Doc))
 		}
 	}
-	return either(all)
-}
-
-// either joins alternatives: "a", "a or b", "a, b or c".
-func either(all []string) string {
-	n := len(all) - 1
-	if n < 1 {
-		return strings.Join(all, "")
-	}
-	return strings.Join(all[:n], ", ") + " or " + all[n]
+	return config.Either(all)
 }

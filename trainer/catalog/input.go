@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
@@ -116,7 +117,7 @@ func (c *Catalog) InputFormats() []string {
 }
 
 // formatList lists the formats for errors: "idx, npy or png".
-func (c *Catalog) formatList() string { return either(c.InputFormats()) }
+func (c *Catalog) formatList() string { return config.Either(c.InputFormats()) }
 
 // expand puts the files of directories in their place, in the order of their names.
 // Hidden files are left out, and so are directories in them.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// doubted writes a table of 40 rows of which many columns deserve a warning.
+// doubted writes a table of 40 rows. Many of its columns deserve a warning.
 func doubted(t *testing.T) string {
 	text := "id,date,share,colour,note,name,price,kind,number\n"
 	for i := range 40 {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/nn/text"
+	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
@@ -105,7 +106,7 @@ different sentences, so a list of names does not suffice.`,
 			case o.Train < 1 || o.Train > mostSentences:
 				return usagef("--sentences must be from 1 to %d, not %d", mostSentences, o.Train)
 			case !known:
-				return usagef("--format must be %s, not %q", either(writable), format)
+				return usagef("--format must be %s, not %q", config.Either(writable), format)
 			}
 			o.Dev = (o.Train + 3) / 4
 			if err := data.SentencesConflict(args[0], f, o, force); err != nil {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
@@ -46,5 +47,5 @@ func stepsPerEpoch(t *job.Training) int {
 
 // logStyleNames lists the values of --log-style, for errors.
 func logStyleNames() string {
-	return either(slices.Sorted(maps.Keys(logStyles)))
+	return config.Either(slices.Sorted(maps.Keys(logStyles)))
 }

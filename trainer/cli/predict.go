@@ -37,7 +37,8 @@ directory of a run, or a file in it.
 
 Rows come from FILEs, from stdin (-) or from --data. They need no labels. A directory means
 all files in it, sorted by name. FILEs may be compressed with gzip. The file name tells the
-format; for other names and for stdin, use --input-format. Rows are read as they are needed. If a row is bad, the rows before it are printed, and the exit code is 1.
+format; for other names and for stdin, use --input-format. Rows are read as they are
+needed. If a row is bad, the rows before it are printed, and the exit code is 1.
 
 A line has the number of the row (from 0) and what the task predicts, such as a class and
 its probability.`,

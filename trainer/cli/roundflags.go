@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
@@ -34,7 +35,7 @@ func checkRounds(flags *pflag.FlagSet, strategy string) error {
 		{"outer-momentum", []string{"diloco"}},
 	} {
 		if flags.Changed(c.flag) && !slices.Contains(c.needs, strategy) {
-			return fmt.Errorf("--%s needs --strategy %s", c.flag, either(c.needs))
+			return fmt.Errorf("--%s needs --strategy %s", c.flag, config.Either(c.needs))
 		}
 	}
 	return checkEmpty(flags, "strategy")

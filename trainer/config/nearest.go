@@ -14,6 +14,15 @@ func didYouMean(word string, candidates []string) phrase {
 	return ""
 }
 
+// Either joins alternatives for errors and help: "a", "a or b", "a, b or c".
+func Either(all []string) string {
+	n := len(all) - 1
+	if n < 1 {
+		return strings.Join(all, "")
+	}
+	return strings.Join(all[:n], ", ") + " or " + all[n]
+}
+
 // Nearest returns the candidate with the smallest edit distance from word, if that is at
 // most a third of its length (or 1 for short words), and "" otherwise. It ignores case,
 // '-' and '_', which people often get wrong.

@@ -115,9 +115,9 @@ var undressed = strings.NewReplacer("$", "", "€", "", "£", "", "¥", "", "%",
 // enoughToTell is how many values a column must have for DoubtTexts to judge it.
 const enoughToTell = 20
 
-// DoubtTexts returns a warning if most values of a column of texts are different from all others
-// in these rows, or "". It then was probably an identifier, a date or free text, of which new
-// rows have other values. different is how many there are; so says what each is to become.
+// DoubtTexts returns a warning if more than half of the values in a column of texts are distinct in
+// these rows, or "". Such a column probably holds identifiers, dates or free text, and new rows will have
+// other values. different is the number of distinct values; so says what each one becomes.
 func (t *Table) DoubtTexts(column int, rows []int32, different int, so string) string {
 	present := 0
 	for _, r := range rows {

@@ -16,8 +16,8 @@ import (
 )
 
 // MNISTConflict returns an error if WriteMNIST would replace files of other images in a
-// directory, unless replace is set, or if the directory has files of which OpenMNIST could not
-// tell that they are other images.
+// directory, unless replace is set, or if the directory has other files that OpenMNIST might
+// read instead of the new ones.
 func MNISTConflict(dir string, train, test *Images, replace bool) error {
 	written := map[string]*IDX{}
 	for name, x := range idxFiles(train, test) {

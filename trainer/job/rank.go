@@ -62,11 +62,10 @@ func (r *rank) run(ctx context.Context) error {
 		r.finished()
 	}
 	var told *crew.ToldError
-	all := err == nil || errors.As(err, &told) // no rank, or every rank, knows of a failure
-	if all {
+	if err == nil || errors.As(err, &told) { // then every rank knows of the failure
 		err = cmp.Or(err, meet(ctx, r))
 	}
-	if err == nil || all && told != nil { // or servers would blame a worker that leaves
+	if err == nil || told != nil { // or servers would blame a worker that leaves
 		err = cmp.Or(err, endServers(ctx, r))
 	}
 	if err != nil {

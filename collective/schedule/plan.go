@@ -98,7 +98,6 @@ const (
 	mostPair     = 256 << 10 // most per message between them: a few stay in a core's cache
 	longPair     = 512 << 10 // the same, if that takes less time, as with caches of 1 MB
 	leastNear    = 32 << 10  // minimum per message between more ranks of one host
-	nearBytes    = 128 << 10 // per message of Direct between ranks of one host
 	leastFar     = 64 << 10  // minimum per message between hosts
 )
 
@@ -153,10 +152,7 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 // planNear returns the plan of a method among ranks of one host.
 func planNear(m Method, size, count, width int) Plan {
 	p := Plan{Method: m, Segment: elementsOf(SegmentBytes, width)}
-	switch m {
-	case Direct: // all operands of a segment fit into the caches at the same time
-		p.Segment = elementsOf(nearBytes, width)
-	case Ring:
+	if m == Ring {
 		p.Segment, p.Ahead = elementsOf(min(max(count*width/size, leastFar), SegmentBytes), width), RingAhead
 	}
 	return p

@@ -15,9 +15,8 @@ type Cost struct{ Latency, PerByte, Fold float64 }
 // The kinds of links. Fold was measured on one core of a 2-core Xeon 6.
 //
 // Loopback and SharedMemory are the model solved for the medians of an
-// AllReduce between two processes, of 4 bytes and of 4 MiB, in
-// docs/benchmarks.md: 4.92 and 1155 us over loopback, .90 and 563 us over
-// shared memory.
+// AllReduce between two processes on that machine, of 4 bytes and of 4 MiB:
+// 4.92 and 1155 us over loopback, .90 and 563 us over shared memory.
 //
 // InProcess is the same for messages between ranks of one process, measured by
 // bench collective while the machine had other work: 7.9 and 1700 us.

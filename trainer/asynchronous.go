@@ -15,7 +15,7 @@ type Asynchronous interface {
 	Done() int
 }
 
-// done returns the number of steps done after this rank has made step first.
+// done returns the number of steps done after this rank has taken step first.
 func (l *loop) done(first int) int {
 	if s, ok := l.Strategy.(Asynchronous); ok {
 		return s.Done()

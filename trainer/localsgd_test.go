@@ -73,7 +73,7 @@ func TestOuterSteps(t *testing.T) {
 	})
 }
 
-// One rank that averages makes the steps of its optimizer.
+// One rank that averages takes the steps of its optimizer.
 func TestAveragingAlone(t *testing.T) {
 	usual := job{ranks: 1, batch: 16, steps: 25, dropout: .2, optimizer: optim.DefaultAdam()}
 	want, got := usual.run(t)[0], usual.inRounds(trainer.Averaging(4), noCompression).run(t)[0]

@@ -21,7 +21,7 @@ type loop struct {
 	saved  int  // steps done at the last snapshot
 }
 
-// A stepper makes the steps of a loop: plain computes them one by one, recorder
+// A stepper takes the steps of a loop: plain computes them one by one, recorder
 // launches recordings of them.
 type stepper interface {
 	// advance makes at least one step from first on, and none from limit on, and

@@ -8,7 +8,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// plain makes steps one by one: it computes gradients and gives them to the
+// plain takes steps one by one: it computes gradients and gives them to the
 // strategy.
 type plain struct {
 	*loop

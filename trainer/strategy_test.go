@@ -133,7 +133,7 @@ func TestOnlyGroup(t *testing.T) {
 
 // One AllReduce survives a View: when one rank of three is lost, the two that are
 // left start again in the next group from the values and the state that they
-// have, and make the steps of two ranks that began there.
+// have, and take the steps of two ranks that began there.
 func TestNextGroup(t *testing.T) {
 	const before, after = 7, 9
 	train := func(ranks int, first trainer.State, values []float32, steps int, again func(rank int, s *trainer.AllReduce, p *nn.Params)) {
@@ -187,7 +187,7 @@ func TestNextGroup(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// walk makes steps with gradients that depend on rank and step.
+// walk takes steps with gradients that depend on rank and step.
 func walk(ctx context.Context, t *testing.T, s trainer.Strategy, p *nn.Params, rank, first, steps int) {
 	for step := first; step < first+steps; step++ {
 		for i := range p.Grads.Float32s() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Switch is planned in advance: a strategy makes the steps from one on.
+// A Switch is planned in advance: a strategy takes the steps from one on.
 type Switch struct {
 	Steps    int    // done before; at least 1
 	Strategy string // name of a Choice

@@ -30,8 +30,8 @@ type Switching struct {
 	plan     []Switch
 	observe  func(Switched) // may be nil
 	group    *collective.Group
-	current  int  // index of the Choice that makes steps
-	next     int  // and of the one that makes the next step; all ranks agree on it
+	current  int  // index of the Choice that takes steps
+	next     int  // and of the one that takes the next step; all ranks agree on it
 	streamed bool // Open has reached the current strategy
 
 	wish  atomic.Int32 // 1 + index of the Choice that was requested here, or 0

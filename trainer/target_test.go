@@ -72,7 +72,7 @@ func TestTargetNotReached(t *testing.T) {
 }
 
 // A run that resumes ends where an uninterrupted one does. One that was saved when it
-// had reached the target makes no step.
+// had reached the target takes no step.
 func TestTargetAfterResume(t *testing.T) {
 	target := trainer.Target{Metric: "loss", Value: targetJob.until(trainer.Target{}).run(t)[0].evals[3].Loss}
 	usual, kept := targetJob.until(target), new(memorySaver)

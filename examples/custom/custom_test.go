@@ -101,7 +101,7 @@ func TestCurve(t *testing.T) {
 	require.InDelta(t, got.MAE, builtIn.MAE, .02)
 }
 
-// Four workers make the steps of one worker with four micro-batches, and a resumed
+// Four workers take the steps of one worker with four micro-batches, and a resumed
 // training those of one that was not interrupted.
 func TestSameBits(t *testing.T) {
 	short := []string{"--batch", "16", "--evaluation.frequency", "0"}

@@ -59,7 +59,7 @@ func trained(t *testing.T, more ...string) (r result) {
 	return r
 }
 
-// Four workers make the steps of one worker with four micro-batches, a resumed run
+// Four workers take the steps of one worker with four micro-batches, a resumed run
 // those of one that was not interrupted, and what they save can be evaluated.
 func TestSameBits(t *testing.T) {
 	short := []string{"--batch", "32", "--evaluation.frequency", "0", "--optimizer.learn_rate", "0.01"}

@@ -60,7 +60,7 @@ func (r *replica) learn(b nn.Batch, s nn.Stream) float64 {
 	return float64(loss.Float32s()[0])
 }
 
-// train makes steps over one batch each and returns their mean losses.
+// train takes steps over one batch each and returns their mean losses.
 func (r *replica) train(steps, rows int) []float64 {
 	var losses []float64
 	for step := range steps {

@@ -54,7 +54,7 @@ func (u *updated) update() {
 	}
 }
 
-// step makes a step in which as many ranks as voted, of all, have voted like this one.
+// step takes a step in which as many ranks as voted, of all, have voted like this one.
 func (u *updated) step(voted, all int) {
 	u.pace.Vote(u.votes)
 	u.b.Scale(u.votes, float32(voted))

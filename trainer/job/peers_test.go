@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// As goroutines or processes, over any transport and with a key, each worker makes all steps.
+// As goroutines or processes, over any transport and with a key, each worker takes all steps.
 // Rank 0 evaluates all test rows, and the result says which part of the gradients was used.
 func TestPSPeers(t *testing.T) {
 	for quorum, plan := range map[int]string{

@@ -215,7 +215,7 @@ func (s *asyncSeat) start(ctx context.Context) (trainer.Place, error) {
 	return s.strategy.Start(ctx, trainer.Start{Group: s.group, Params: s.params})
 }
 
-// step makes a step in which every gradient is x.
+// step takes a step in which every gradient is x.
 func (s *asyncSeat) step(ctx context.Context, x float32) (trainer.Report, error) {
 	for i := range s.params.Grads.Float32s() {
 		s.params.Grads.Float32s()[i] = x

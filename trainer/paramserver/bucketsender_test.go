@@ -86,7 +86,7 @@ func TestAbandonNamesTheWorker(t *testing.T) {
 		s.strategy.SetBucket(1)
 		assert.NoError(t, s.start(ctx))
 		assert.NoError(t, s.step(ctx, .1))
-		assert.NoError(t, s.workers.Barrier(ctx)) // both have made the step
+		assert.NoError(t, s.workers.Barrier(ctx)) // both have taken the step
 		before := s.values()
 		if s.group.Rank() == 1 {
 			s.strategy.Open(ctx, s.params, trainer.Step{Index: 1})(s.params.List[2].Offset)

@@ -42,7 +42,7 @@ func TestPeersConform(t *testing.T) {
 			}
 			trainertest.TestStrategy(t, suite)
 			if quorum > 1 {
-				return // one worker would make steps without an update
+				return // one worker would take steps without an update
 			}
 			suite.Sizes, suite.Promises = []int{1}, trainertest.Promises{Lockstep: true, Equal: true, Compares: true, Resumes: true}
 			t.Run("alone", func(t *testing.T) { trainertest.TestStrategy(t, suite) })

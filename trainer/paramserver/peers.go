@@ -26,8 +26,8 @@ import (
 // Nobody waits. So a fast worker may contribute several gradients to an update, and a slow one
 // none. A single worker with a quorum of 1 gets the bits of trainer.AllReduce.
 //
-// Each worker makes all steps of a run, as in spacy-ray. The optimizer counts the steps of
-// the owner, not its updates. A worker that has made its last step waits for the others, and
+// Each worker takes all steps of a run, as in spacy-ray. The optimizer counts the steps of
+// the owner, not its updates. A worker that has taken its last step waits for the others, and
 // meanwhile continues to update its share. Then all workers have the same values. Only rank 0
 // evaluates and saves, so the tasks of the others have no test rows.
 //
@@ -50,7 +50,7 @@ type Peers struct {
 	steps     int       // done
 	undivided bool      // as in trainer.Step
 	questions int       // asked
-	finished  bool      // all workers have made their last step
+	finished  bool      // all workers have taken their last step
 	stale     Staleness // set when they have
 }
 
@@ -182,7 +182,7 @@ func (p *Peers) publish(ctx context.Context, tag uint32, tail []float32) error {
 	return p.sendAll(ctx, tag, out)
 }
 
-// finish waits until all workers have made their last step. Then it gives and receives the last
+// finish waits until all workers have taken their last step. Then it gives and receives the last
 // values.
 func (p *Peers) finish(ctx context.Context) error {
 	m := p.mail

@@ -37,7 +37,7 @@ func owners(workers int) int { return min(workers, parameters) }
 // parameters is the number of those of the model of job.
 const parameters = 6
 
-// All workers make all steps and end with the same values, also if some own nothing. Every
+// All workers take all steps and end with the same values, also if some own nothing. Every
 // owner counts the gradients of all, and rank 0 reports their rows.
 func TestPeersEnd(t *testing.T) {
 	const steps = 10 // fewer than an epoch has
@@ -144,7 +144,7 @@ func seatPeers(t *testing.T, workers, quorum int) *peerSeats {
 	return s
 }
 
-// stepOf makes a step of a worker in which every gradient is 1.
+// stepOf takes a step of a worker in which every gradient is 1.
 func (s *peerSeats) stepOf(rank int, of trainer.Step) trainer.Report {
 	s.Helper()
 	w := s.all[rank]
@@ -237,7 +237,7 @@ func TestPeersReport(t *testing.T) {
 	require.False(t, got.Stop)
 }
 
-// A worker that has made its last step continues to update its share until all have, and then
+// A worker that has taken its last step continues to update its share until all have, and then
 // all have the same values. Nobody needs another worker for that: a State is answered while a
 // worker waits, or computes.
 func TestPeersLastStep(t *testing.T) {
@@ -313,7 +313,7 @@ func TestPeersTraffic(t *testing.T) {
 }
 
 // A request to stop ends the training of all workers with the same values, also of one that
-// has already made its last step.
+// has already taken its last step.
 func TestPeersStop(t *testing.T) {
 	for _, steps := range []int{1, 1_000_000} {
 		stop := make(chan struct{})

@@ -60,7 +60,7 @@ func IsServerLost(err error, workers int) bool {
 }
 
 // resume makes servers that were started again continue. It reports whether they had
-// already made the step that follows what the workers have. Its values are then in
+// already taken the step that follows what the workers have. Its values are then in
 // exchange.pulled.
 func (s *Sync) resume(ctx context.Context) (ahead bool, err error) {
 	if err := s.introduce(ctx, verbResume); err != nil {
@@ -73,7 +73,7 @@ func (s *Sync) resume(ctx context.Context) (ahead bool, err error) {
 // server may hold one more, which it gives up. The workers have made the given number of
 // steps. They receive the values, in x.pulled, if the servers are one step ahead of them.
 //
-// No server can be further ahead: it makes a step from the gradients of all workers, which
+// No server can be further ahead: it takes a step from the gradients of all workers, which
 // they compute from the values of the step before. And no worker can be ahead of a server:
 // it has a step's values from all servers, and each saved its share before it sent them.
 func (x *exchange) resume(ctx context.Context, steps int64) (ahead bool, err error) {

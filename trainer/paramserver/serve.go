@@ -103,7 +103,7 @@ func serve(ctx context.Context, r ranks, u updater, v survival) error {
 	}
 }
 
-// serveStep is step on a server. If the workers do not make the step, because their losses,
+// serveStep is step on a server. If the workers do not take the step, because their losses,
 // gradients or values differ from what they must be, neither does the server.
 func (x *exchange) serveStep(ctx context.Context, c command) error {
 	_, err := x.step(ctx, c, contribution{})

@@ -72,7 +72,7 @@ func (s *seat) start(ctx context.Context) error {
 	return err
 }
 
-// step makes a step in which every gradient is x.
+// step takes a step in which every gradient is x.
 func (s *seat) step(ctx context.Context, x float32) error {
 	for i := range s.params.Grads.Float32s() {
 		s.params.Grads.Float32s()[i] = x
@@ -116,7 +116,7 @@ func TestServerFails(t *testing.T) {
 				all, err = commands(ctx, r, command{})
 				assert.NoError(t, err)
 				assert.NoError(t, x.serveStep(ctx, all[0]))
-				_, err = commands(ctx, r, command{}) // when all ranks have made the first step
+				_, err = commands(ctx, r, command{}) // when all ranks have taken the first step
 				assert.NoError(t, err)
 				fail(g)
 				return nil

@@ -121,7 +121,7 @@ func (s *share) setBlockNorms(pieces []piece, norms []float32) {
 	}
 }
 
-// update makes the step of the optimizer, from gradients that are multiplied by scale first.
+// update takes the step of the optimizer, from gradients that are multiplied by scale first.
 // If a piece is cut, they are final, and scale is 1: their norms are known. Otherwise they are
 // garbage afterwards.
 func (s *share) update(scale float32) {

@@ -32,7 +32,7 @@ func (e *notFiniteError) Error() string {
 	return fmt.Sprintf("paramserver: the summed gradient of %s in step %d is not finite: lower the learn rate", e.parameter, e.step+1)
 }
 
-// step makes a step that all ranks know the command of. The new values are then in x.pulled,
+// step takes a step that all ranks know the command of. The new values are then in x.pulled,
 // unless no worker has rows. If the step fails before the update on some server, no share has
 // changed.
 func (x *exchange) step(ctx context.Context, c command, own contribution) (trainer.Report, error) {
@@ -124,7 +124,7 @@ func (x *exchange) status(ctx context.Context, c command, own contribution, sear
 	return report, found, err
 }
 
-// count makes a step in which no worker has rows.
+// count takes a step in which no worker has rows.
 func (x *exchange) count(ctx context.Context, c command) error {
 	if x.share != nil {
 		x.share.state.Step++

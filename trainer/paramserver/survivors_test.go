@@ -128,7 +128,7 @@ type lossyRank struct {
 	err    error
 }
 
-// train makes steps until the training has as many as limit, or die says after which this rank
+// train takes steps until the training has as many as limit, or die says after which this rank
 // dies.
 func (w *lossyRank) train(ctx context.Context, limit int, die func(w *lossyRank) bool) error {
 	workers, err := w.groups[w.rank].Sub(ctx, 0, w.rank)

@@ -287,7 +287,7 @@ func (s *Sync) Step(ctx context.Context, p *nn.Params, step trainer.Step) (repor
 	return report, nil
 }
 
-// step sends what has not left, and makes the step.
+// step sends what has not left, and takes the step.
 func (s *Sync) step(ctx context.Context, p *nn.Params, step trainer.Step) (trainer.Report, error) {
 	x, c := s.exchange, s.command(step)
 	own := contribution{grads: p.Grads.Float32s(), sender: s.open.sender, word: func(search bool) []int64 {

@@ -70,7 +70,7 @@ func open(t *testing.T, o sgd.Options) *sgd.SGD {
 	return s
 }
 
-// steps makes steps and returns their losses.
+// steps takes steps and returns their losses.
 func steps(t *testing.T, s *sgd.SGD, n int) (losses []float64) {
 	t.Helper()
 	for range n {

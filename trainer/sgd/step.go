@@ -18,7 +18,7 @@ type Result struct {
 	Times Times
 }
 
-// Step makes one step: each replica computes the gradients of its rows, these are summed
+// Step takes one step: each replica computes the gradients of its rows, these are summed
 // over all replicas and divided by the number of all rows, and each replica makes the same
 // update. The step is all or nothing.
 func (s *SGD) Step(ctx context.Context) (Result, error) {

@@ -22,12 +22,12 @@ func (r *rank) start(ctx context.Context, from trainer.State) error {
 	return nil
 }
 
-// step makes a step with one row.
+// step takes a step with one row.
 func (r *rank) step(ctx context.Context, index int) (trainer.Report, error) {
 	return r.stepOf(ctx, trainer.Step{Index: index, Weight: 1, Loss: 1})
 }
 
-// stepOf fills the gradients and makes a step.
+// stepOf fills the gradients and takes a step.
 func (r *rank) stepOf(ctx context.Context, s trainer.Step) (trainer.Report, error) {
 	r.doing.Store("Step")
 	r.fill(s, 0, r.params.Grads.Len())
@@ -81,7 +81,7 @@ func (r *rank) fill(s trainer.Step, lo, hi int) {
 	}
 }
 
-// steps makes the steps from first to end, exclusive.
+// steps takes the steps from first to end, exclusive.
 func (r *rank) steps(ctx context.Context, first, end int) error {
 	for index := first; index < end; index++ {
 		if _, err := r.step(ctx, index); err != nil {
@@ -91,7 +91,7 @@ func (r *rank) steps(ctx context.Context, first, end int) error {
 	return nil
 }
 
-// toAgreement makes the steps before the first one after which ranks agree.
+// toAgreement takes the steps before the first one after which ranks agree.
 func (r *rank) toAgreement(ctx context.Context) error { return r.steps(ctx, 0, r.every()-1) }
 
 func (r *rank) finish(ctx context.Context) error {

@@ -97,7 +97,7 @@ func checkFinish(h *harness, size int) error {
 		if err := r.steps(ctx, 0, 3); err != nil {
 			return err
 		}
-		if h.Asynchronous { // others may still make steps
+		if h.Asynchronous { // others may still take steps
 			if err := r.finish(ctx); err != nil {
 				return err
 			}

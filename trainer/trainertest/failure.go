@@ -31,7 +31,7 @@ type call struct {
 }
 
 // calls are the methods that may wait for other ranks. Before any but Start, the checks
-// call Start and make the steps up to the one after which ranks agree.
+// call Start and take the steps up to the one after which ranks agree.
 var calls = []call{
 	{"Start", func(ctx context.Context, r *rank) error { return r.start(ctx, trainer.State{}) }, func(p Promises) bool { return p.Equal }},
 	{"Step", func(ctx context.Context, r *rank) error { _, err := r.step(ctx, r.every()-1); return err }, func(p Promises) bool { return p.Lockstep }},

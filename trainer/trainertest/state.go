@@ -23,7 +23,7 @@ type snapshot struct {
 	values []float32
 }
 
-// saved makes all steps. If calls is set, the ranks call State halfway. saved returns
+// saved takes all steps. If calls is set, the ranks call State halfway. saved returns
 // rank 0's snapshots from halfway and from the end.
 func (h *harness) saved(size int, calls bool, wanted func(rank int) bool) (kept, end snapshot, err error) {
 	err = h.ranks(size, func(ctx context.Context, r *rank) error {

@@ -31,7 +31,7 @@ func rowsOf(index, rank, size int) int {
 	return 3
 }
 
-// checkStep makes steps with uneven rows, and checks reports and values.
+// checkStep takes steps with uneven rows, and checks reports and values.
 func checkStep(h *harness, size int) error {
 	for _, undivided := range []bool{false, true} {
 		const steps = 6

@@ -10,7 +10,7 @@ import (
 // A clock says how many steps and rounds each way is timed for.
 type clock struct{ warmup, steps, rounds int }
 
-// A way is one way of making a step, ours or PyTorch's.
+// A way is one way of taking a step, ours or PyTorch's.
 type way struct {
 	name  string
 	torch bool

@@ -15,7 +15,7 @@ const (
 	stepsPerGraph = 8
 )
 
-// Our ways to make a step. baselines.py names PyTorch's.
+// Our ways to take a step. baselines.py names PyTorch's.
 const (
 	byLaunch = "launch by launch"
 	byGraph  = "one graph a step"

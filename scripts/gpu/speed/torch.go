@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// torch is PyTorch in its own process, scripts/gpu/baselines.py. It makes steps only on request,
+// torch is PyTorch in its own process, scripts/gpu/baselines.py. It takes steps only on request,
 // so that timings of both sides can alternate. Requests and replies are lines of JSON.
 type torch struct {
 	command []string
@@ -27,7 +27,7 @@ type torch struct {
 	limits  limits
 }
 
-// A request asks baselines.py to list ways, to prepare one, or to make steps.
+// A request asks baselines.py to list ways, to prepare one, or to take steps.
 type request struct {
 	Prepare string `json:"prepare,omitempty"` // the way to prepare, for Model and Numbers
 	Model   string `json:"model,omitempty"`
@@ -135,7 +135,7 @@ func (t *torch) ask(ctx context.Context, r request, limit time.Duration) (reply,
 	return t.await(ctx, limit)
 }
 
-// ways prepares PyTorch's ways to make a step. If one cannot be prepared, its run returns the
+// ways prepares PyTorch's ways to take a step. If one cannot be prepared, its run returns the
 // reason. If PyTorch does not answer, perhaps because it compiles, it is restarted for the
 // ways that need no compiling.
 func (t *torch) ways(ctx context.Context, model, numbers string) []way {

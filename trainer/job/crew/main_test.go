@@ -225,7 +225,7 @@ func meet(w *Worker) (*collective.Group, func(), error) {
 	return g, func() { _ = node.Close() }, nil
 }
 
-// train makes steps until a worker is asked to stop, like a run.
+// train takes steps until a worker is asked to stop, like a run.
 func train(ctx context.Context, w *Worker) error {
 	g, end, err := meet(w)
 	if err != nil {

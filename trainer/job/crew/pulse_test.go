@@ -61,7 +61,7 @@ func TestPulse(t *testing.T) {
 		{"hangs in a long step", func(p *Pulse) { p.Begin(false); step(p, 3*time.Minute); step(p, time.Minute) }, 9 * time.Minute},
 		{"hangs in the first step", func(p *Pulse) { p.Begin(false) }, unknownStepTime},
 		{"hangs on a GPU", func(p *Pulse) { p.Begin(true); step(p, time.Second) }, unknownStepTime},
-		{"makes more steps", func(p *Pulse) {
+		{"takes more steps", func(p *Pulse) {
 			p.Begin(false)
 			step(p, 25*time.Second)
 			every(25*time.Second, 10, func() { p.Stepped(trainer.StepEvent{}) })

@@ -43,7 +43,7 @@ func (p *parameter) set(ctx context.Context, b nn.Backend, data []byte) error {
 	})
 }
 
-// update makes the step of the optimizer and stores the elements in data.
+// update takes the step of the optimizer and stores the elements in data.
 func (p *parameter) update(ctx context.Context, b nn.Backend, o optim.Optimizer, gradient, data []byte) error {
 	err := p.do(ctx, b, func() {
 		decode(p.host, gradient)

@@ -57,7 +57,8 @@
 // When a rank dies or falls silent, every call in progress on every surviving
 // rank ends with a [*RankError] that names that rank. The Group is then broken:
 // all later calls return the same error at once. The vectors of a call that
-// failed may have been changed.
+// failed may have been changed. A rank that had already finished the call gets the
+// error from its next one, so survivors may have finished different numbers of calls.
 //
 // The end of a call's context, also of its deadline, breaks the Group too, on every rank,
 // because the others wait for this rank's part of the call. There is no retry: make a new Group,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -31,9 +32,10 @@ func Example() {
 	// Output: 1 [1 2 3] <nil>
 }
 
-// A failed call breaks the Group for good. The ranks that are left make another
-// Group and repeat the call, from fresh inputs: after a failed call the vector
-// may hold anything.
+// A failed call breaks the Group for good. The ranks that are left make another Group and
+// repeat the call, from fresh inputs: after a failed call the vector may hold anything. A rank
+// may have finished a call that failed on others, so all of them first take over the state of
+// the one that has come furthest.
 func ExampleNode_Regroup() {
 	ctx := context.Background()
 	node, err := cluster.Join(ctx, cluster.Config{Cluster: "example"})
@@ -47,13 +49,35 @@ func ExampleNode_Regroup() {
 		fmt.Println(err)
 		return
 	}
+	state := []int64{0, 0} // calls that this rank has finished, and the total of their results
+	add := func(ctx context.Context) error {
+		sum := []int64{7}
+		if err := collective.AllReduce(ctx, group, sum, collective.Sum); err != nil {
+			return err
+		}
+		state[0], state[1] = state[0]+1, state[1]+sum[0]
+		return nil
+	}
+	catchUp := func() error {
+		finished := make([]int64, group.Size())
+		if err := collective.AllGather(ctx, group, finished, state[:1]); err != nil {
+			return err
+		}
+		newest := slices.Clone(state)
+		if err := collective.Broadcast(ctx, group, newest, slices.Index(finished, slices.Max(finished))); err != nil {
+			return err
+		}
+		copy(state, newest)
+		return nil
+	}
+
 	impatient, cancel := context.WithCancel(ctx)
 	cancel() // this rank gives up
-	for call := impatient; ; call = ctx {
-		sum := []int64{7}
-		if err = collective.AllReduce(call, group, sum, collective.Sum); err == nil {
-			fmt.Println("epoch", group.View().Epoch, "size", group.Size(), "sum", sum[0])
-			return
+	err = add(impatient)
+	for err != nil || state[0] < 3 {
+		if err == nil {
+			err = add(ctx)
+			continue
 		}
 		group, err = node.Regroup(ctx, group)
 		switch {
@@ -64,8 +88,10 @@ func ExampleNode_Regroup() {
 			fmt.Println("start again from the last checkpoint:", err)
 			return
 		}
+		err = catchUp()
 	}
-	// Output: epoch 2 size 1 sum 7
+	fmt.Println("epoch", group.View().Epoch, "size", group.Size(), "calls", state[0], "total", state[1])
+	// Output: epoch 2 size 1 calls 3 total 21
 }
 
 // Two processes of one host sum vectors in memory that both can reach, so nothing

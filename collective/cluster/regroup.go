@@ -14,6 +14,10 @@ import (
 // broken or not. broken may also be a Sub of that Group, or nil if Group or Regroup
 // failed to make one.
 //
+// Survivors may have finished different numbers of calls, because a rank may have finished one
+// that failed on others. The new Group does not know: it compares only calls made in it. So
+// agree on where to continue before anything else, as the example does.
+//
 // The error that broke the Group names the lost member. Otherwise Regroup finds it
 // within a second or two. A member that agrees to the next View but does not call
 // Regroup within Config.ConnectTime is logged, and left out of the View after that.

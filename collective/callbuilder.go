@@ -1,6 +1,9 @@
 package collective
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // A callBuilder checks the arguments of a call and fills in its Call, field by
 // field: copying a Call that was just stored would take a tenth of the time of a
@@ -109,14 +112,18 @@ func (b *callBuilder) rooted(k Kind, root int) error {
 	return nil
 }
 
-// counted checks that a V operation has a count for every rank.
+// counted checks that a V operation has a count for every rank, and that their sum is an int.
 func (b *callBuilder) counted(k Kind, counts []int) error {
 	if len(counts) != b.Size() {
 		return fmt.Errorf("collective: %vV with %d counts: pass one count for each of %d ranks", k, len(counts), b.Size())
 	}
+	room := math.MaxInt
 	for r, c := range counts {
 		if c < 0 {
 			return fmt.Errorf("collective: %vV with count %d for rank %d: counts must not be negative", k, c, r)
+		}
+		if room -= c; room < 0 {
+			return fmt.Errorf("collective: %vV with counts %v: no vector has so many elements", k, counts)
 		}
 	}
 	return nil

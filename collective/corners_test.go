@@ -54,6 +54,20 @@ func TestAllToAllVRefusesUnequalOwnCounts(t *testing.T) {
 	require.NoError(t, g.Err(), "a mistake in the arguments breaks nothing")
 }
 
+// Counts whose sum overflows could otherwise pass as those of a short vector.
+func TestCountsThatOverflow(t *testing.T) {
+	g := collectivetest.Local(t, 3)[0]
+	two, most := collective.Of(make([]float32, 2)), []int{math.MaxInt, math.MaxInt, 4}
+	require.ErrorContains(t, g.AllToAllV(t.Context(), two, collective.Of(make([]float32, 1)), []int{1, 0, 0}, most), "no vector has so many elements")
+	require.ErrorContains(t, g.AllGatherV(t.Context(), two, two, most), "no vector has so many elements")
+	require.ErrorContains(t, g.ReduceScatterV(t.Context(), two, two, most, collective.Sum), "no vector has so many elements")
+}
+
+// The zero Vector has no memory, so errors do not say that it is on a device.
+func TestZeroVectorIsNowhere(t *testing.T) {
+	require.Equal(t, "dtype(0)[0]", collective.Vector{}.String())
+}
+
 // The pieces of an AllToAllW must have its type, and be in host memory.
 func TestAllToAllWRefuses(t *testing.T) {
 	g := collectivetest.Local(t, 1)[0]

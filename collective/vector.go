@@ -113,7 +113,7 @@ func (v Vector) Device() (device int, addr uintptr, ok bool) {
 // "float32[1000] at 4096".
 func (v Vector) String() string {
 	where := ""
-	if v.device >= 0 {
+	if v.device >= 0 && v.dtype != 0 { // the zero Vector is nowhere
 		where = fmt.Sprintf(" on device %d", v.device)
 	}
 	if v.arena != 0 {

@@ -177,6 +177,8 @@ func TestPredictErrors(t *testing.T) {
 	require.ErrorContains(t, err, "shape [2 4]")
 	_, err = m.Predict(t.Context(), tensor.New(tensor.WithShape(2, 5), tensor.Of(tensor.Float64)))
 	require.ErrorContains(t, err, "must hold float32")
+	_, err = m.Predict(t.Context(), tensor.New(tensor.WithShape(0, 5), tensor.Of(tensor.Float32)))
+	require.EqualError(t, err, "nn: cannot predict: the tensor has no rows")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	x := tensor.New(tensor.WithShape(2, 5), tensor.Of(tensor.Float32))

@@ -9,7 +9,7 @@ import (
 )
 
 // Predict returns the class probabilities (rows, classes) for the rows of x, a float32
-// tensor whose first dimension is rows. It applies no dropout, recycles the backend's
+// tensor whose first dimension is rows, of which there is at least one. It applies no dropout, recycles the backend's
 // temporary memory, and waits for the result.
 func (c *Classifier) Predict(ctx context.Context, x *tensor.Dense) (*tensor.Dense, error) {
 	return inference{c.backend, c.layer, c.in, c.classes}.predict(ctx, x)
@@ -36,6 +36,9 @@ func (f inference) predict(ctx context.Context, x *tensor.Dense) (*tensor.Dense,
 	shape := []int(x.Shape())
 	if len(shape) == 0 || !sameShape(shape[1:], f.in) {
 		return nil, fmt.Errorf("nn: cannot predict from shape %v; the model takes rows of shape %v", shape, f.in)
+	}
+	if shape[0] == 0 { // tensor.Dense cannot represent the result
+		return nil, errors.New("nn: cannot predict: the tensor has no rows")
 	}
 	values, err := rowMajor(x)
 	if err != nil {

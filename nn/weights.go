@@ -26,6 +26,9 @@ func (p *Params) SetWeight(name string, w *tensor.Dense) error {
 	if err != nil {
 		return err
 	}
+	if w == nil { // what checkpoint.File.Tensor returns for a name that the file lacks
+		return fmt.Errorf("nn: cannot set %s: the tensor is nil", name)
+	}
 	if !sameShape(w.Shape(), q.Shape) {
 		return fmt.Errorf("nn: cannot set %s of shape %v from a tensor of shape %v", name, q.Shape, []int(w.Shape()))
 	}

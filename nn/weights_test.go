@@ -62,6 +62,7 @@ func TestWeightErrors(t *testing.T) {
 	require.ErrorContains(t, err, "cannot set W of shape [2 3] from a tensor of shape [3 2]")
 	err = p.SetWeight("W", tensor.New(tensor.WithShape(2, 3), tensor.Of(tensor.Float64)))
 	require.ErrorContains(t, err, "float64, but must hold float32")
+	require.EqualError(t, p.SetWeight("W", nil), "nn: cannot set W: the tensor is nil")
 	require.Equal(t, make([]float32, 6), p.List[0].Values.Float32s(), "nothing changed")
 
 	p.List[0].Values = nn.OnDevice(1, 0, 6, nn.Float32)

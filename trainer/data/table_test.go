@@ -313,6 +313,10 @@ func TestHoldout(t *testing.T) {
 	train, test := Holdout(10, .3)
 	require.Equal(t, []int32{0, 2, 3, 5, 6, 7, 8}, train)
 	require.Equal(t, []int32{1, 4, 9}, test)
+	_, all := Holdout(10, 1.5)
+	require.Equal(t, Range(nil, 0, 10), all)
+	_, none := Holdout(10, -.5)
+	require.Empty(t, none)
 	for _, rows := range []int{1, 2, 7, 150} {
 		for _, fraction := range []float64{.001, .2, .5, .999} {
 			train, test := Holdout(rows, fraction)

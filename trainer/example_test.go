@@ -53,7 +53,9 @@ func inTwoRanks(strategy func(nn.Backend) trainer.Strategy) []trainer.Result {
 			var err error
 			if results[r], err = learn(context.Background(), group, digits, strategy); err != nil {
 				fmt.Println(err)
-				group.Abort(err) // so that the other rank does not wait
+				if !trainer.Unanimous(err) {
+					group.Abort(err) // so that the other rank does not wait
+				}
 			}
 		})
 	}

@@ -128,7 +128,7 @@ func TestBestIgnoresRounding(t *testing.T) {
 
 // Ranks that differ in what was the best refuse to train.
 func TestBestDiffers(t *testing.T) {
-	j := job{ranks: 2, batch: 8, steps: 5, change: func(rank int, c *trainer.Config) {
+	j := job{ranks: 2, batch: 8, steps: 5, optimizer: optim.DefaultAdam(), change: func(rank int, c *trainer.Config) {
 		c.Best = trainer.Best{Step: rank, Metric: trainer.Metric{Name: "accuracy", Value: .5}}
 	}}
 	for _, o := range j.run(t) {

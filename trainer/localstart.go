@@ -15,6 +15,9 @@ import (
 // the ranks that were saved, and rank r has the inner optimizer's state of saved rank r,
 // counted round and round.
 func (l *LocalSGD) Start(ctx context.Context, s Start) (Place, error) {
+	if l.inner == nil {
+		return Place{}, errNoOptimizer
+	}
 	if err := l.rounds.Check(); err != nil {
 		return Place{}, fmt.Errorf("trainer: %w", err)
 	}

@@ -2,17 +2,26 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
+var errNoOptimizer = errors.New("trainer: nothing to update parameters with: the optimizer of the strategy is nil")
+
 // Start implements Strategy: it compares the settings of all ranks, and rank 0
 // broadcasts where to begin, the values and the optimizer's state.
 func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
+	if a.optimizer == nil {
+		return Place{}, errNoOptimizer
+	}
 	if err := a.compression.Check(); err != nil {
 		return Place{}, err
+	}
+	if a.sparse > SparseOn {
+		return Place{}, fmt.Errorf("trainer: the form of sparse gradients must be one of the constants, not %v", a.sparse)
 	}
 	if a.bucket < 0 {
 		return Place{}, fmt.Errorf("trainer: the minimum size of a bucket must be at least 0, not %d bytes", a.bucket)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/nn/models"
@@ -99,11 +100,37 @@ func TestTrainWithoutAGroup(t *testing.T) {
 	for want, drop := range map[string]func(*trainer.Config){
 		"Config.Task is nil": func(c *trainer.Config) { c.Task = nil }, "Config.Groups is nil": func(c *trainer.Config) { c.Groups = nil },
 		"Config.Backend is nil": func(c *trainer.Config) { c.Backend = nil }, "Config.Strategy is nil": func(c *trainer.Config) { c.Strategy = nil },
+		"Config.Steps must be at least 0, not -1":                   func(c *trainer.Config) { c.Steps = -1 },
+		"Config.Eval.Every must be at least 0, not -2":              func(c *trainer.Config) { c.Eval.Every = -2 },
+		"Config.SaveEvery must be at least 0, not -3":               func(c *trainer.Config) { c.SaveEvery = -3 },
+		"Config.Reduce must be one of the constants, not Reduce(9)": func(c *trainer.Config) { c.Reduce = 9 },
 	} {
 		less := c
 		drop(&less)
 		_, err := trainer.Train(t.Context(), less)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// What a strategy cannot work with is an error before anything is sent.
+func TestStrategiesRefuse(t *testing.T) {
+	b := cpu.New(cpu.Options{})
+	defer b.Close()
+	m, err := nn.NewClassifier(b, &nn.Softmax{}, []int{3}, 2, 1)
+	require.NoError(t, err)
+	g := collectivetest.Local(t, 1)[0]
+	unknown, good := trainer.NewAllReduce(b, optim.DefaultAdam()), trainer.NewAllReduce(b, optim.DefaultAdam())
+	unknown.SetSparse(9)
+	for want, s := range map[string]trainer.Strategy{
+		"the optimizer of the strategy is nil":                  trainer.NewAllReduce(b, nil),
+		"parameters with: the optimizer of the strategy is nil": trainer.NewLocalSGD(b, nil, trainer.Averaging(2)),
+		"must be one of the constants, not Sparse(9)":           unknown,
+		"a Switching needs at least one Choice":                 trainer.NewSwitching(),
+		`two strategies to switch between are called "a"`:       trainer.NewSwitching(trainer.Choice{Name: "a", Strategy: good}, trainer.Choice{Name: "a", Strategy: good}),
+		`the strategy "b" to switch to or from is nil`:          trainer.NewSwitching(trainer.Choice{Name: "a", Strategy: good}, trainer.Choice{Name: "b"}),
+	} {
+		require.ErrorContains(t, begin(t.Context(), g, s, m.Params(), trainer.State{}), want)
+		require.NoError(t, g.Err(), "nothing was sent")
 	}
 }
 

@@ -117,7 +117,16 @@ func (s *Switching) strategy() Strategy { return s.choices[s.current].Strategy }
 // Start implements Strategy. The first choice starts. If the plan of rank 0 has another for
 // the next step, that step begins with a switch.
 func (s *Switching) Start(ctx context.Context, start Start) (Place, error) {
-	for _, c := range s.choices {
+	if len(s.choices) == 0 {
+		return Place{}, errors.New("trainer: a Switching needs at least one Choice")
+	}
+	for i, c := range s.choices {
+		if first, _ := s.find(c.Name); first != i {
+			return Place{}, fmt.Errorf("trainer: two strategies to switch between are called %q; give them different names", c.Name)
+		}
+		if c.Strategy == nil {
+			return Place{}, fmt.Errorf("trainer: the strategy %q to switch to or from is nil", c.Name)
+		}
 		if _, periodic := c.Strategy.(Periodic); periodic {
 			return Place{}, fmt.Errorf("trainer: cannot switch to or from %s, whose ranks do not agree after every step", c.Name)
 		}

@@ -223,7 +223,13 @@ func (c Config) checkParts() error {
 	case c.Strategy == nil:
 		return errors.New("trainer: Config.Strategy is nil: AllReduce is one")
 	case c.Steps < 0:
-		return fmt.Errorf("trainer: Config.Steps is %d", c.Steps)
+		return fmt.Errorf("trainer: Config.Steps must be at least 0, not %d", c.Steps)
+	case c.Eval.Every < 0:
+		return fmt.Errorf("trainer: Config.Eval.Every must be at least 0, not %d", c.Eval.Every)
+	case c.SaveEvery < 0:
+		return fmt.Errorf("trainer: Config.SaveEvery must be at least 0, not %d", c.SaveEvery)
+	case c.Reduce > ReduceTotal:
+		return fmt.Errorf("trainer: Config.Reduce must be one of the constants, not %v", c.Reduce)
 	case c.Task.Micro() < 1:
 		return errors.New("trainer: no rows to train on: Config.Task has no micro-batches")
 	}

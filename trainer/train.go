@@ -91,7 +91,8 @@ type Config struct {
 	// other rows.
 	From State
 	// Saver takes snapshots on rank 0: after every SaveEvery steps (0: none of these),
-	// and at the end or at a stop. It may be nil, and is on other ranks. If it fails,
+	// and at the end or at a stop. It may be nil, and is on other ranks, which set SaveEvery
+	// all the same, because they wait. If it fails,
 	// training continues, unless RequireSave is set; if the last snapshot fails, Train
 	// returns a *SaveError.
 	Saver       Saver

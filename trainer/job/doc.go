@@ -5,7 +5,7 @@
 // reads the config and checks everything that can be checked before anything starts;
 // the result is a [Training]. [Training.Launch] starts the workers of this machine and
 // waits for them, and [Work] is one of them. [Run] is all of it in one call, for
-// programs of your own: see examples/embed.
+// programs of your own: see examples/embed. A [Loader] evaluates and predicts with the weights.
 //
 // Where to look:
 //

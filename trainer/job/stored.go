@@ -19,7 +19,7 @@ import (
 // A Loader reads trained weights from disk.
 type Loader struct {
 	Catalog *catalog.Catalog // implements the names in the config of a file
-	Backend nn.Backend       // holds the models
+	Backend nn.Backend       // holds the models until it is closed
 	Cache   *Cache           // of generated data; may be nil
 	Best    bool             // read the weights of the best evaluation instead of the last
 }

@@ -14,11 +14,12 @@ import (
 // then by rank in g. Every rank of g calls it. A rank with a negative color
 // takes part in the call, but gets a nil Group.
 //
-// The new Group has a View of its own ranks and shares g's connections. Calls
-// of the two, asynchronous ones included, must not overlap: the later one fails
-// with ErrConcurrent. A failure of one breaks both. Close the new
-// Group no later than g; closing it during a call is a failure. It cannot exchange
-// Messages.
+// The new Group has a View of its own ranks and shares g's connections. Calls of the
+// two, asynchronous ones included, must not overlap: the one that begins later fails with
+// ErrConcurrent. An asynchronous call begins in the background, perhaps after the next call
+// of the other group, so wait for the Work of one group before you call the other. A failure
+// of one breaks both. Close the new Group no later than g; closing it during a call is a
+// failure. It cannot exchange Messages.
 //
 // When a deadline passes, the error names the rank that is waited for. That
 // rank may itself be waiting for the one that did not make the call.

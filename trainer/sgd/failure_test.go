@@ -46,9 +46,12 @@ func TestCreatorFails(t *testing.T) {
 	}, sgd.Options{Workers: 2, Devices: 2})
 	require.EqualError(t, err, "sgd: creating the model: worker 1, device 0: no room on the device")
 	require.ErrorIs(t, err, errBad)
+	_, err = sgd.New(t.Context(), nil, sgd.Options{Workers: 1, Devices: 1})
+	require.EqualError(t, err, "sgd: creating the model: worker 0, device 0: there is no creator: it is nil")
 
+	unfinished := cpu.New(cpu.Options{})
 	for want, made := range map[string]*sgd.Replica{
-		"sgd: creating the model: worker 0, device 0: the creator must set Backend, Task and Optimizer": {Backend: cpu.New(cpu.Options{})},
+		"sgd: creating the model: worker 0, device 0: the creator must set Backend, Task and Optimizer": {Backend: unfinished},
 		"sgd: creating the model: worker 0, device 0: the task must have 1 micro-batch, not 0; use more devices": func() *sgd.Replica {
 			r, err := makeReplica(0, 1)
 			require.NoError(t, err)
@@ -59,6 +62,7 @@ func TestCreatorFails(t *testing.T) {
 		_, err := sgd.New(t.Context(), func(context.Context, int, int) (*sgd.Replica, error) { return made, nil }, sgd.Options{Workers: 1, Devices: 1})
 		require.EqualError(t, err, want)
 	}
+	require.ErrorIs(t, unfinished.Sync(t.Context()), cpu.ErrClosed, "New closes what a creator has made")
 }
 
 // Creators end with the context of New.

@@ -41,14 +41,20 @@ type Creator func(ctx context.Context, worker, device int) (*Replica, error)
 
 // create calls the Creator for a place.
 func (r *Replica) create(ctx context.Context, creator Creator) error {
+	if creator == nil {
+		return errors.New("there is no creator: it is nil")
+	}
 	made, err := creator(ctx, r.worker, r.device)
 	if err != nil {
 		return err
 	}
+	if made != nil {
+		r.Backend = made.Backend // so that close frees it, whatever else is wrong
+	}
 	if made == nil || made.Backend == nil || made.Task == nil || made.Optimizer == nil {
 		return errors.New("the creator must set Backend, Task and Optimizer")
 	}
-	r.Backend, r.Task, r.Optimizer = made.Backend, made.Task, made.Optimizer
+	r.Task, r.Optimizer = made.Task, made.Optimizer
 	if n := r.Task.Micro(); n != 1 {
 		return fmt.Errorf("the task must have 1 micro-batch, not %d; use more devices", n)
 	}

@@ -54,10 +54,13 @@ type DataKind struct {
 	Unlabelled bool
 }
 
-// RegisterData adds a kind of dataset. It returns an error if the kind exists.
+// RegisterData adds a kind of dataset. It returns an error if the kind exists, or if k finds no rows.
 func (c *Catalog) RegisterData(kind string, k DataKind) error {
 	if _, taken := c.data[kind]; taken || kind == "" || strings.Contains(kind, ":") {
 		return fmt.Errorf("catalog: the kind of data %q is registered already, is empty, or has a colon", kind)
+	}
+	if k.Train == nil && k.Test == nil && k.Input == nil {
+		return fmt.Errorf("catalog: the kind of data %q finds no rows: set Train, Test or Input", kind)
 	}
 	c.data[kind] = k
 	return nil

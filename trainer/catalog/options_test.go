@@ -49,3 +49,14 @@ func TestOptions(t *testing.T) {
 	require.Contains(t, c.OptionUsage(catalog.OptionTest), "rows")
 	require.NotContains(t, c.OptionUsage(catalog.OptionTarget), "rows")
 }
+
+// A kind of data needs a name of its own, and finds some rows.
+func TestRegisterDataRefuses(t *testing.T) {
+	c := catalog.New()
+	for _, kind := range []string{"csv", "", "a:b"} {
+		require.ErrorContains(t, c.RegisterData(kind, catalog.DataKind{}), "is registered already, is empty, or has a colon")
+	}
+	require.EqualError(t, c.RegisterData("rows", catalog.DataKind{Usage: "rows"}), `catalog: the kind of data "rows" finds no rows: set Train, Test or Input`)
+	_, found := c.DataKind("rows")
+	require.False(t, found)
+}

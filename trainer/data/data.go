@@ -1,10 +1,11 @@
-// Package data holds the datasets that classifiers train on, and defines the order in
-// which rows are visited.
+// Package data reads and generates the rows that models train on, and defines the order
+// in which they are visited.
 //
 // A [Set] has a training and a test part. Each is an [Images]: bytes in memory, with one
 // label per row. Sets come from IDX files (the format of MNIST and its relatives, see
 // [OpenMNIST]) or from [Digits], which generates images like handwritten digits without
-// any download or licence. [Sampler] determines which rows a rank visits in a step. It is
+// any download or licence. A [Table] comes from a CSV file, characters and their
+// [Vocabulary] from a text, and documents with entities from a corpus. [Sampler] determines which rows a rank visits in a step. It is
 // a pure function of (seed, step, rank, size), so every rank finds its own rows without
 // communication. [Images.Gather] turns rows into a batch.
 //

@@ -12,6 +12,12 @@ type census struct {
 	self candidate
 	id   peer
 	seen map[peer]candidate // including self
+
+	// What assemble found, until seen changes. Of many processes, sorting them for each
+	// message and tick keeps a machine with few cores so busy that gossip gives up live ones.
+	members   []collective.Member
+	lacks     Waiting
+	assembled bool
 }
 
 func newCensus(self candidate) *census {
@@ -24,10 +30,14 @@ func (s *census) add(c candidate) bool {
 	p := peerOf(c.Member)
 	known := s.alive(p)
 	s.seen[p] = c
+	s.assembled = false
 	return !known
 }
 
-func (s *census) remove(p peer) { delete(s.seen, p) }
+func (s *census) remove(p peer) {
+	delete(s.seen, p)
+	s.assembled = false
+}
 
 func (s *census) alive(p peer) bool {
 	_, up := s.seen[p]
@@ -52,8 +62,16 @@ func (s *census) alone() bool {
 	return true
 }
 
-// assemble returns the members of the first View, or nil, and what it still lacks.
-func (s *census) assemble() ([]collective.Member, Waiting) { return assemble(s.self, s.seen) }
+// assemble returns the members of the first View, or nil, and what it still lacks. The
+// slices are shared: callers may append to them, but do not change their elements.
+func (s *census) assemble() ([]collective.Member, Waiting) {
+	if !s.assembled {
+		s.members, s.lacks = assemble(s.self, s.seen)
+		s.members, s.lacks.Notes = slices.Clip(s.members), slices.Clip(s.lacks.Notes)
+		s.assembled = true
+	}
+	return s.members, s.lacks
+}
 
 // concerned returns the processes that wait for the same View as this one, in a
 // fixed order.

@@ -38,7 +38,8 @@ func (m *monitor) sendFrame(rank int, kind collective.Kind, payload []byte) erro
 // calls it has begun. It sends an early heartbeat once a call takes long, so that the other
 // ranks know who is behind when a deadline passes. It ends when the transport breaks.
 func (m *monitor) sendHeartbeats() {
-	tick := time.NewTicker(lookInterval)
+	look := m.heartbeat / looks
+	tick := time.NewTicker(look)
 	defer tick.Stop()
 	var last time.Duration // when the last heartbeats were sent, and how many calls had begun then
 	var told uint64
@@ -51,7 +52,7 @@ func (m *monitor) sendHeartbeats() {
 				m.seenAt.Store(int64(now))
 				m.seen.Store(called)
 			}
-			if now-last < heartbeatInterval-lookInterval/2 && (!long || called == told) {
+			if now-last < m.heartbeat-look/2 && (!long || called == told) {
 				continue
 			}
 			last, told = now, called

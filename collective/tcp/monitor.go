@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	heartbeatInterval = 250 * time.Millisecond
-	lookInterval      = heartbeatInterval / 10 // between checks whether a call takes long
-	silenceLimit      = 5 * time.Second        // a peer that sends nothing for this long is lost
+	heartbeatLeast = 250 * time.Millisecond // between heartbeats to a peer
+	heartbeatRanks = 32                     // more ranks send their heartbeats less often
+	looks          = 10                     // checks per heartbeat whether a call takes long
+	silenceLimit   = 5 * time.Second        // a peer that sends nothing for this long is lost
 	// When a connection ends, an abort that names the real culprit may still be on its
 	// way. Only after this time is the peer blamed.
 	abortGrace = 50 * time.Millisecond
@@ -30,6 +31,7 @@ type monitor struct {
 
 	started   time.Time
 	silence   time.Duration // a peer that sends nothing for this long is lost
+	heartbeat time.Duration // see heartbeatOf
 	connected atomic.Bool   // all peers have connected
 
 	called publish.Word  // the number of the last call that this rank has begun; heartbeats carry it
@@ -61,6 +63,13 @@ type peer struct {
 	left   atomic.Bool   // it has said goodbye
 }
 
+// heartbeatOf returns the time between heartbeats to a peer. Each rank sends one to every
+// other, so many ranks on few cores would have time for nothing else. A peer that is not
+// silent is heard several times before the limit.
+func heartbeatOf(ranks int, silence time.Duration) time.Duration {
+	return max(heartbeatLeast, min(silence/5, heartbeatLeast*time.Duration(ranks)/heartbeatRanks))
+}
+
 // attach gives a peer one of its Links. Heartbeats begin as soon as there is a
 // control Link, however long other peers take to connect. Until all Links are
 // attached, no method other than Abort is called.
@@ -84,7 +93,7 @@ func (m *monitor) attach(rank int, l *Link) {
 // Behind returns the rank that has begun the fewest calls, if fewer than seq. It knows of none
 // until the ranks that are in that call have had the time to tell.
 func (m *monitor) Behind(seq uint64) (rank int, ok bool) {
-	if m.seen.Load() < seq || time.Since(m.started)-time.Duration(m.seenAt.Load()) < 3*lookInterval {
+	if m.seen.Load() < seq || time.Since(m.started)-time.Duration(m.seenAt.Load()) < 3*m.heartbeat/looks {
 		return 0, false
 	}
 	least := seq

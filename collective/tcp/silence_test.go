@@ -109,3 +109,11 @@ func TestFrameInTwoParts(t *testing.T) {
 		require.False(t, more)
 	})
 }
+
+// Many ranks send fewer heartbeats to each peer, and yet enough that no one seems silent.
+func TestHeartbeatsOfManyRanks(t *testing.T) {
+	for ranks, want := range map[int]time.Duration{2: 250, 32: 250, 64: 500, 128: 1000, 1000: 1000} {
+		require.Equal(t, want*time.Millisecond, heartbeatOf(ranks, silenceLimit), ranks)
+	}
+	require.Equal(t, 250*time.Millisecond, heartbeatOf(128, time.Second))
+}

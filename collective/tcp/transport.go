@@ -29,7 +29,7 @@ var (
 )
 
 func newTransport(v collective.View, streams int, silence time.Duration) *Transport {
-	t := &Transport{streams: streams, monitor: monitor{view: v, peers: make([]peer, v.Size()), started: time.Now(), silence: silence, failed: make(chan struct{})}}
+	t := &Transport{streams: streams, monitor: monitor{view: v, peers: make([]peer, v.Size()), started: time.Now(), silence: silence, heartbeat: heartbeatOf(v.Size(), silence), failed: make(chan struct{})}}
 	t.poller.prepare(v, streams)
 	t.listening = listening{reading: make([]bool, v.Size()), arrived: make(chan int, v.Size())}
 	for r := range t.peers {

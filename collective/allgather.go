@@ -16,7 +16,7 @@ func (c *copier) allGather(o *Operation) error {
 		lo, n := pieceBounds(counts, src.n, r)
 		return dst.bytes()[lo*width : (lo+n)*width]
 	}
-	copy(piece(c.rank), src.bytes())
+	copyLong(piece(c.rank), src.bytes())
 	plan := schedule.PlanGather(c.size, dst.n/c.size, width, c.situation.OneHost())
 	if plan.Method == schedule.Collected && counts != nil { // a tree needs pieces of one length
 		plan.Method = schedule.Bruck

@@ -15,7 +15,7 @@ func (c *copier) gather(h *Header, dst, src Vector) error {
 		}
 		return nil
 	}
-	copy(dst.bytes()[root*each:], src.bytes())
+	copyLong(dst.bytes()[root*each:], src.bytes())
 	for i := 1; i < c.size; i++ {
 		_, from := schedule.Pair(c.rank, c.size, i)
 		theirs := dst.bytes()[from*each : (from+1)*each]
@@ -50,6 +50,6 @@ func (c *copier) scatter(h *Header, dst, src Vector) error {
 			c.post(h, to, 1+k, theirs[k*per:min((k+1)*per, each)])
 		}
 	}
-	copy(dst.bytes(), src.bytes()[root*each:(root+1)*each])
+	copyLong(dst.bytes(), src.bytes()[root*each:(root+1)*each])
 	return nil
 }

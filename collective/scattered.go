@@ -43,7 +43,8 @@ func copyScattered(dst, src scattered) {
 	for _, from := range src {
 		parts = to.next(parts[:0], len(from))
 		for _, part := range parts {
-			from = from[copy(part, from):]
+			copyLong(part, from[:len(part)])
+			from = from[len(part):]
 		}
 	}
 }

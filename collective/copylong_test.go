@@ -23,12 +23,12 @@ func TestCopyLong(t *testing.T) {
 		}
 	}()
 	<-started
-	for _, n := range []int{0, 1, copiedAtOnce, copiedAtOnce + 1, 3*copiedAtOnce + 5} {
+	for _, n := range []int{0, 1, copiedAtOnce, copiedAtOnce + 1, 16*copiedAtOnce + 5} {
 		src := bytes.Repeat([]byte{1, 2, 3}, n/3+1)[:n]
 		dst := make([]byte, n)
 		before := turns.Load()
 		copyLong(dst, src)
-		require.GreaterOrEqual(t, turns.Load()-before, int64(n-1)/copiedAtOnce, n)
+		require.GreaterOrEqual(t, turns.Load()-before, int64(n)/copiedAtOnce/4, n) // the scheduler is not always fair
 		require.Equal(t, src, dst)
 	}
 	stop.Store(true)

@@ -53,7 +53,7 @@ func (c Command) start(o Options) (*Process, error) {
 
 	pipes, err := p.connect()
 	if err != nil {
-		return nil, fmt.Errorf("creating pipes for %s: %w", name, err)
+		return nil, fmt.Errorf("creating pipes for %s: %w", name, advise(err))
 	}
 	defer pipes.closeTheirs()
 	start := p.cmd.Start
@@ -66,7 +66,7 @@ func (c Command) start(o Options) (*Process, error) {
 			_ = p.cmd.Wait()
 		}
 		pipes.closeOurs()
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return nil, fmt.Errorf("start %s: %w", name, advise(err))
 	}
 	if p.group, err = newGroup(p.cmd.Process); err != nil {
 		_ = p.cmd.Process.Kill()

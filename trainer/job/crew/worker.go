@@ -100,6 +100,8 @@ func (w *Worker) report(err error) error {
 		return nil
 	case errors.Is(err, trainer.ErrStopped), asked && !w.training.Load():
 		return nil // the launcher passed the signal on, and reports it to the user
+	case w.quit.Err() != nil && errors.Is(err, context.Canceled):
+		return nil // the launcher ended the job at once, and knows why
 	}
 	code, usage := 1, isUsage(err)
 	if usage {

@@ -30,6 +30,7 @@ func TestReport(t *testing.T) {
 		name                    string
 		err                     error
 		asked, formed, training bool
+		twice                   bool
 		want                    *event.Failed // nil: the worker does not fail
 	}{
 		{name: "done", formed: true, training: true},
@@ -43,6 +44,8 @@ func TestReport(t *testing.T) {
 		{name: "asked, and done before the job formed", asked: true, want: &event.Failed{Code: 1, Error: ErrEarly.Error(), Early: true}},
 		{name: "asked before the first step", err: full, asked: true, formed: true},
 		{name: "failed after it was asked", err: full, asked: true, formed: true, training: true, want: &event.Failed{Code: 1, Error: "disk full"}},
+		{name: "failed after it was asked twice", err: full, asked: true, formed: true, training: true, twice: true, want: &event.Failed{Code: 1, Error: "disk full"}},
+		{name: "ended at once", err: fmt.Errorf("step 7: %w", context.Canceled), formed: true, training: true, twice: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stop, ask := context.WithCancel(t.Context())
@@ -50,8 +53,13 @@ func TestReport(t *testing.T) {
 			if c.asked {
 				ask()
 			}
+			quit, force := context.WithCancel(t.Context())
+			defer force()
+			if c.twice {
+				force()
+			}
 			reported := &heard{}
-			w := &Worker{Place: cluster.Config{Node: "vm", Local: 3}, Events: reported, stop: stop}
+			w := &Worker{Place: cluster.Config{Node: "vm", Local: 3}, Events: reported, stop: stop, quit: quit}
 			w.formed.Store(c.formed)
 			w.training.Store(c.training)
 			err := w.report(c.err)

@@ -14,9 +14,10 @@ var ErrInterface = errors.New("network interface is down")
 
 // A networkInterface is one of this machine.
 type networkInterface struct {
-	name  string
-	up    bool
-	addrs []netip.Addr
+	name     string
+	up       bool
+	loopback bool
+	addrs    []netip.Addr
 }
 
 // networkInterfaces returns all interfaces of this machine, up or down.
@@ -27,7 +28,7 @@ func networkInterfaces() ([]networkInterface, error) {
 	}
 	var all []networkInterface
 	for _, i := range list {
-		c := networkInterface{name: i.Name, up: i.Flags&net.FlagUp != 0}
+		c := networkInterface{name: i.Name, up: i.Flags&net.FlagUp != 0, loopback: i.Flags&net.FlagLoopback != 0}
 		addrs, _ := i.Addrs() // fails if the interface has disappeared
 		for _, a := range addrs {
 			if prefix, err := netip.ParsePrefix(a.String()); err == nil {
@@ -40,12 +41,13 @@ func networkInterfaces() ([]networkInterface, error) {
 }
 
 // checkUp returns ErrInterface if all interfaces that have the address are down. An
-// address that no interface has may still work, as in 127.0.0.0/8.
+// address that no interface has may still work, as in 127.0.0.0/8, but not if the loopback
+// interface is down, which in a new network namespace has no address either.
 func checkUp(at netip.Addr, by []networkInterface) error {
 	down := ""
 	for _, c := range by {
 		switch {
-		case !slices.Contains(c.addrs, at.Unmap()):
+		case !slices.Contains(c.addrs, at.Unmap()) && !(c.loopback && at.Unmap().IsLoopback()):
 		case c.up:
 			return nil
 		default:

@@ -140,6 +140,7 @@ func TestCallSearchTypicalTime(t *testing.T) {
 		})
 		require.Equal(t, len(c.took), n)
 		require.Equal(t, c.want*time.Millisecond/5, s.Samples()[0].Took)
+		require.Equal(t, smallCall, s.Samples()[0].Bytes, "there was no time for tinyCall")
 	}
 }
 
@@ -158,6 +159,65 @@ func TestCallSearchEnds(t *testing.T) {
 		require.Less(t, end, max(began, LinkBound)+longest+1)
 		require.NoError(t, Links{Calls: s.Samples()}.Check())
 	})
+}
+
+// On one host, there is time for tinyCall, however long the others take. Between hosts, a larger
+// call matters more.
+func TestCallSearchReservesTime(t *testing.T) {
+	for _, c := range []struct {
+		hosts []int
+		want  bool
+	}{{[]int{0, 0}, true}, {[]int{0, 1}, false}} {
+		s, tiny := NewCallSearch(&Situation{Hosts: c.hosts}), false
+		timeVirtual(s, LinkBound-3*time.Millisecond, func(bytes int) time.Duration {
+			tiny = tiny || bytes == tinyCall
+			return time.Millisecond / 2
+		})
+		require.Equal(t, c.want, tiny, "%v", c.hosts)
+	}
+}
+
+// Rivals that were timed only once are not compared.
+func TestRivalsNeedTime(t *testing.T) {
+	s := NewCallSearch(&Situation{Hosts: make([]int, 4)})
+	calls := map[Method]int{}
+	timeRivals(s, 0, func(bytes int, way Rival) time.Duration {
+		switch {
+		case bytes < 16<<10:
+			return 1
+		case way == Rival{}:
+			return 30 * time.Millisecond
+		}
+		calls[way.Method]++
+		return 20 * time.Millisecond
+	})
+	require.Equal(t, map[Method]int{Collected: 1, Direct: 1}, calls)
+	require.Zero(t, s.Samples()[len(s.Samples())-1].Rival)
+}
+
+// The calls at the end are made as the fastest were, and count for those.
+func TestRivalsAreRepeated(t *testing.T) {
+	s := NewCallSearch(&Situation{Hosts: make([]int, 4)})
+	const us = time.Microsecond
+	calls := 0
+	timeRivals(s, 0, func(bytes int, way Rival) time.Duration {
+		switch {
+		case bytes != 64<<10:
+			return time.Duration(bytes / 8)
+		case way.Method != Collected:
+			return 200 * us
+		}
+		if calls++; calls > mostTurns {
+			return 100 * us
+		}
+		return 150 * us
+	})
+	require.Greater(t, calls, mostTurns)
+	for _, sample := range s.Samples() {
+		if sample.Bytes == 64<<10 {
+			require.Equal(t, Sample{64 << 10, 100 * us, Rival{Method: Collected}}, sample)
+		}
+	}
 }
 
 // Where several methods are good, calls are timed by each in turn, and the fastest is used
@@ -281,6 +341,8 @@ func TestPredictFromCalls(t *testing.T) {
 	far.Calls[1].Took = 4_000_000
 	want = 4_000_000 + mostBetween*Network.PerByte*(960<<10)
 	require.InDelta(t, want, far.Predict(far.Plan(1<<18, 4, true), 1<<18, 4), 2)
+	uncalled := Situation{Hosts: far.Hosts, Links: Links{Far: Network}}
+	require.Equal(t, uncalled.Predict(far.Plan(1, 4, true), 1, 4), far.Predict(far.Plan(1, 4, true), 1, 4), "calls say nothing of smaller ones")
 
 	few := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{tinyCall, 6_000, Rival{}}, {smallCall, 7_023, Rival{}}}}}
 	require.InDelta(t, 6_000, few.Predict(few.Plan(1, 4, true), 1, 4), 2)
@@ -291,6 +353,10 @@ func TestPredictFromCalls(t *testing.T) {
 	plan := s.Plan(1<<18, 4, true)
 	other := Plan{Method: Halving, Segment: plan.Segment}
 	with := float64(s.Predict(other, 1<<18, 4)) / float64(s.Predict(plan, 1<<18, 4))
+	for _, chosen := range []Situation{{Force: OneShot}, {Table: Only(2, OneShot, SegmentBytes)}} {
+		chosen.Hosts, chosen.Links = s.Hosts, s.Links
+		require.Equal(t, s.Predict(plan, 1<<18, 4), chosen.Predict(plan, 1<<18, 4), "the calls were timed before the method was chosen")
+	}
 	s.Calls = nil
 	require.InEpsilon(t, float64(s.Predict(other, 1<<18, 4))/float64(s.Predict(plan, 1<<18, 4)), with, 1e-3, "plans compare as in the model")
 }

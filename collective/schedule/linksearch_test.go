@@ -121,6 +121,51 @@ func TestLinkSearchEnds(t *testing.T) {
 	})
 }
 
+// A size begins without the disturbed trials of the one before.
+func TestLinkSearchForgetsDisturbedTrials(t *testing.T) {
+	s, trials := NewLinkSearch(LinkBound), map[int]int{}
+	s.inVirtualTime(Cost{Latency: 25_000, PerByte: .8}, 0, func(_, bytes int) float64 {
+		if trials[bytes]++; bytes == firstTrial && trials[bytes] == 1 {
+			return 800
+		}
+		return 1
+	})
+	require.Equal(t, 2, trials[firstTrial])
+	require.Equal(t, bandwidthTrials, trials[MostTrial])
+}
+
+// Latency is measured, however late the search begins.
+func TestLinkSearchBeginsLate(t *testing.T) {
+	s := NewLinkSearch(LinkBound)
+	bytes, more := s.Next(2 * LinkBound)
+	require.Zero(t, bytes)
+	require.True(t, more)
+	s.Measured(LatencyRounds*100, 2*LinkBound)
+	bytes, more = s.Next(2 * LinkBound)
+	require.Equal(t, firstTrial, bytes)
+	require.True(t, more)
+}
+
+// The time of bytes is that of the fastest long trial without the latency: at first, if there were
+// few trials, but not if that was longer than the trial.
+func TestLinkSearchCost(t *testing.T) {
+	const us = time.Microsecond
+	for _, c := range []struct {
+		first   time.Duration
+		long    []time.Duration
+		latency float64
+		perByte float64
+	}{
+		{300 * us, []time.Duration{1000 * us}, 200_000, 70},
+		{300 * us, []time.Duration{1000 * us, 1000 * us, 1000 * us}, 200_000, 80},
+		{900 * us, []time.Duration{1000 * us, 1100 * us}, 200_000, 60},
+		{900 * us, []time.Duration{350 * us}, 200_000, 15},
+	} {
+		s := &LinkSearch{size: 10_000, latency: []time.Duration{c.first, 2 * c.first}, quickest: c.long[0], long: c.long, settled: []time.Duration{200 * us}}
+		require.Equal(t, Cost{Latency: c.latency, PerByte: c.perByte, Fold: Network.Fold}, s.Cost(), "%+v", c)
+	}
+}
+
 func TestRoundedCost(t *testing.T) {
 	c := Cost{Latency: 61_499, PerByte: 8.0501, Fold: 1}.rounded()
 	require.InDelta(t, 61_000, c.Latency, 1e-9)

@@ -157,8 +157,8 @@ func TestPlan(t *testing.T) {
 		{2, 1, schedule.OneShot, schedule.OneShot}, {2, 16 << 10, schedule.OneShot, schedule.OneShot},
 		{2, 16<<10 + 1, schedule.Ring, schedule.Ring}, {4, 8 << 10, schedule.Bruck, schedule.Ring}, {4, 16 << 10, schedule.Direct, schedule.Ring},
 		{3, 1, schedule.Bruck, schedule.OneShot}, {4, 5 << 10, schedule.Bruck, schedule.OneShot}, {9, 1, schedule.Collected, schedule.OneShot},
-		{1, 1 << 20, schedule.OneShot, schedule.OneShot}, {8, 0, schedule.Bruck, schedule.OneShot}, {17, 0, schedule.Collected, schedule.Collected},
-		{8, 8 << 10, schedule.Collected, schedule.Ring}, {8, 8<<10 + 1, schedule.Ring, schedule.Ring},
+		{1, 1 << 20, schedule.OneShot, schedule.OneShot}, {8, 0, schedule.Bruck, schedule.OneShot}, {16, 1, schedule.Collected, schedule.OneShot}, {17, 0, schedule.Collected, schedule.Collected},
+		{8, 8 << 10, schedule.Collected, schedule.Ring}, {8, 8<<10 + 1, schedule.Ring, schedule.Ring}, {3, 100_001, schedule.Direct, schedule.Ring},
 	} {
 		for near, want := range map[bool]schedule.Method{true: c.near, false: c.far} {
 			p := schedule.PlanReduce(c.size, c.count, 4, near, true)

@@ -120,6 +120,34 @@ func TestTable(t *testing.T) {
 	require.Equal(t, schedule.OneShot, s.Plan(17, 4, true).Method, "another size")
 	_, ok = (*schedule.Table)(nil).Expect(3, 1)
 	require.False(t, ok)
+	_, ok = schedule.Only(3, schedule.Ring, 1<<17).Expect(3, 1)
+	require.False(t, ok, "nothing was measured")
+}
+
+// A table is not used where its method is impossible, or another one is forced.
+func TestTableOfImpossibleMethods(t *testing.T) {
+	const count = 1 << 20
+	for _, c := range []struct {
+		entry   schedule.Method
+		any     bool
+		force   schedule.Method
+		partial bool
+		want    schedule.Method
+	}{
+		{schedule.Ring, false, 0, true, schedule.Ring},
+		{schedule.Ring, false, 0, false, schedule.Direct},
+		{schedule.Halving, true, 0, true, schedule.Halving},
+		{schedule.Halving, false, 0, true, schedule.Ring},
+		{schedule.Halving, true, 0, false, schedule.Direct},
+		{schedule.Ring, false, schedule.OneShot, true, schedule.OneShot},
+	} {
+		s := situation(0, 1, 2)
+		s.Any, s.Force = c.any, c.force
+		s.Table = &schedule.Table{Ranks: 3, Entries: []schedule.Entry{{Bytes: 4 * count, Method: c.entry, Segment: 1 << 17, Measured: time.Second}}}
+		require.Equal(t, c.want, s.Plan(count, 4, c.partial).Method, "%+v", c)
+		_, known := s.Expect(count, 4, c.partial)
+		require.Equal(t, c.entry == c.want, known, "%+v", c)
+	}
 }
 
 // On many hosts with slow links, halving is chosen where latency counts, and the ring

@@ -89,6 +89,8 @@ func TestRefusal(t *testing.T) {
 	reason, ok := secret.Refusal(wrapped, hello)
 	require.True(t, ok)
 	require.Equal(t, secret.ErrClock, reason, "without the text of crypto/tls")
+	_, ok = secret.Refusal(&net.OpError{Op: "read", Net: "tcp", Err: errors.New("connection reset by peer")}, hello)
+	require.False(t, ok, "the other side has said nothing, so another attempt may succeed")
 	reason, ok = secret.Refusal(nil, hello)
 	require.False(t, ok)
 	require.NoError(t, reason)
@@ -101,6 +103,7 @@ func TestIsTLS(t *testing.T) {
 	require.True(t, secret.IsTLS(first[:2]))
 	require.False(t, secret.IsTLS(first[:1]))
 	require.False(t, secret.IsTLS([]byte(hello)))
+	require.False(t, secret.IsTLS([]byte{first[0], 0}))
 	require.False(t, secret.IsTLS(nil))
 }
 

@@ -88,6 +88,32 @@ func TestHandshake(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A certificate is valid from the day before, because clocks differ.
+func TestCertificateBeginsTheDayBefore(t *testing.T) {
+	own := identity(t, key(t), "a", 1).Server().Certificates[0].Certificate[0]
+	c, err := x509.ParseCertificate(own)
+	require.NoError(t, err)
+	const day = 24 * time.Hour
+	require.Equal(t, (5*365+1)*day, c.NotAfter.Sub(c.NotBefore))
+}
+
+// A certificate without a name or a number identifies nobody.
+func TestPeerWithoutAName(t *testing.T) {
+	for _, c := range []struct {
+		subject pkix.Name
+		want    error
+	}{
+		{pkix.Name{CommonName: "a", SerialNumber: "1f"}, nil},
+		{pkix.Name{CommonName: "a"}, secret.ErrOtherPeer},
+		{pkix.Name{SerialNumber: "1f"}, secret.ErrOtherPeer},
+	} {
+		_, _, err := secret.Peer(tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: c.subject}}})
+		require.ErrorIs(t, err, c.want, "%v", c.subject)
+	}
+	_, _, err := secret.Peer(tls.ConnectionState{})
+	require.ErrorIs(t, err, secret.ErrOtherKey)
+}
+
 func TestOtherKey(t *testing.T) {
 	a, b := identity(t, key(t), "a", 1), identity(t, key(t), "b", 2)
 	_, ofServer, ofClient := handshake(t, a.Server(), b.Client("a", 1))

@@ -106,6 +106,8 @@ func TestFile(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = secret.ReadFile(dir)
 	require.ErrorContains(t, err, "not a regular file")
+	_, err = secret.ReadFile(os.DevNull)
+	require.ErrorContains(t, err, "not a regular file")
 	require.Error(t, secret.WriteFile(filepath.Join(dir, "none", "key"), k))
 	corrupt := filepath.Join(dir, "corrupt")
 	require.NoError(t, os.WriteFile(corrupt, []byte(k.Text()[:30]), 0o600))

@@ -37,6 +37,10 @@ func TestCheck(t *testing.T) {
 			}
 		}
 	}
+	for _, steps := range []int{0, checkedSteps, checkedSteps + 1, checkedSteps + 2, 2*checkedSteps - 1, 2 * checkedSteps} {
+		require.NoError(t, SGD{LearnRate: at(steps, -1)}.Check(steps))
+	}
+	require.ErrorContains(t, SGD{LearnRate: at(2*checkedSteps-2, -1)}.Check(2*checkedSteps-1), "learn_rate is -1 in step 19999")
 	require.ErrorContains(t, SGD{LearnRate: at(2, -1)}.Check(3), "learn_rate is -1 in step 3")
 	require.NoError(t, SGD{LearnRate: at(2, -1)}.Check(2))
 }

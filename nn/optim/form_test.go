@@ -75,6 +75,53 @@ func TestApplyEqualsUpdate(t *testing.T) {
 	}
 }
 
+// Spend is Step with the mean of summed gradients, which are 0 afterwards, whether or not the
+// backend can update whole arenas.
+func TestSpendEqualsStep(t *testing.T) {
+	for name, o := range map[string]optim.Optimizer{
+		"SGD": optim.DefaultSGD(.1), "Adam": optim.DefaultAdam(), "RAdam": optim.DefaultRAdam(), "not Recordable": plain{optim.DefaultAdam()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := cpu.New(cpu.Options{})
+			defer b.Close()
+			stepped, spent := perceptron(t, b), perceptron(t, b)
+			states := []*optim.State{optim.NewState(b, stepped, o), optim.NewState(b, spent, o)}
+			for step := range 9 {
+				for i := range stepped.Grads.Float32s() {
+					mean := float32(i%7-3) * float32(step+1) / 1024 // too small to be clipped
+					stepped.Grads.Float32s()[i], spent.Grads.Float32s()[i] = mean, 4*mean
+				}
+				optim.Step(o, byParameter{b}, stepped, states[0])
+				optim.Spend(o, b, spent, states[1], .25)
+				require.Equal(t, step+1, states[1].Step)
+				require.Equal(t, stepped.Values.Float32s(), spent.Values.Float32s(), "step %d", step)
+				for slot, want := range states[0].Slots {
+					require.Equal(t, want.Float32s(), states[1].Slots[slot].Float32s(), "%s, step %d", slot, step)
+				}
+				for _, q := range spent.List {
+					require.Zero(t, slices.Max(q.Grads.Float32s()), "%s, step %d", q.Name, step)
+					require.Zero(t, slices.Min(q.Grads.Float32s()), "%s, step %d", q.Name, step)
+				}
+			}
+		})
+	}
+}
+
+// plain is an Optimizer that cannot describe its updates.
+type plain struct{ optim.Optimizer }
+
+// Without a second moment, Adam is SGD: nothing corrects the learn rate.
+func TestAdamWithoutMoments(t *testing.T) {
+	a, s := optim.DefaultAdam(), optim.DefaultSGD(.001)
+	a.Beta2 = nil
+	for step := range 3 {
+		got, form := a.Hyper(step)
+		want, wantForm := s.Hyper(step)
+		require.Equal(t, want, got)
+		require.Equal(t, wantForm, form)
+	}
+}
+
 // perceptron returns the parameters of a small network.
 func perceptron(t *testing.T, b nn.Backend) *nn.Params {
 	m, err := nn.NewClassifier(b, models.ReluReluSoftmax(9, 0), []int{5}, 3, 1)

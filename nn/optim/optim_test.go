@@ -127,6 +127,16 @@ func TestDefaults(t *testing.T) {
 	require.Empty(t, optim.SGD{}.Slots())
 }
 
+// The average of a long run follows the values, however many updates there were.
+func TestAverageOfManyUpdates(t *testing.T) {
+	for _, o := range []optim.Recordable{optim.DefaultAdam(), optim.DefaultRAdam(), optim.DefaultSGD(.1)} {
+		for step, want := range map[int]float32{0: 9. / 11, 89_990: 1e-4, 10_000_000: 1e-4} {
+			h, _ := o.Hyper(step)
+			require.InDelta(t, want, h[nn.HyperAverage], 1e-7, "%T, step %d", o, step)
+		}
+	}
+}
+
 // A schedule is given the number of updates done. A nil schedule is 0.
 func TestSchedulesAreUsed(t *testing.T) {
 	p, be := params(t)

@@ -188,6 +188,48 @@ func TestLayerInitialValues(t *testing.T) {
 	require.NotEqual(t, w, other)
 }
 
+// A learnable without a value begins as those of layers of nn do.
+func TestLayerDrawsInitialValues(t *testing.T) {
+	be, builder, like := cpu.New(cpu.Options{}), nn.NewBuilder(3), nn.NewBuilder(3)
+	layer := &graph.Layer{Build: func(g *gorgonia.ExprGraph, x *gorgonia.Node) (graph.Output, error) {
+		m, f, b := variable(g, "m", 36, 2), variable(g, "f", 1, 1, 3, 3), variable(g, "b", 2)
+		y := gorgonia.Must(gorgonia.Conv2d(x, f, tensor.Shape{3, 3}, []int{1, 1}, []int{1, 1}, []int{1, 1}))
+		y = gorgonia.Must(gorgonia.Mul(gorgonia.Must(gorgonia.Reshape(y, tensor.Shape{x.Shape()[0], 36})), m))
+		y, err := gorgonia.BroadcastAdd(y, b, nil, []byte{0})
+		return graph.Output{Y: y, Learnables: gorgonia.Nodes{m, f, b}}, err
+	}}
+	_, err := layer.Init([]int{1, 6, 6}, []int{2}, builder)
+	require.NoError(t, err)
+	got, err := builder.Build(be)
+	require.NoError(t, err)
+	like.Param("m", []int{36, 2}, nn.GlorotUniform)
+	like.Param("f", []int{1, 1, 3, 3}, nn.FanInUniform)
+	like.Param("b", []int{2}, nn.Zeros)
+	want, err := like.Build(be)
+	require.NoError(t, err)
+	require.Equal(t, want.Values.Float32s(), got.Values.Float32s())
+}
+
+// Values that are not in row-major order in memory begin in the places that they have in the
+// matrix.
+func TestLayerInitialValuesOfAView(t *testing.T) {
+	be, builder := cpu.New(cpu.Options{}), nn.NewBuilder(1)
+	layer := &graph.Layer{Build: func(g *gorgonia.ExprGraph, x *gorgonia.Node) (graph.Output, error) {
+		value := tensor.New(tensor.WithBacking([]float32{1, 2, 3, 4, 5, 6}), tensor.WithShape(2, 3))
+		if err := value.T(); err != nil {
+			return graph.Output{}, err
+		}
+		w := gorgonia.NewMatrix(g, tensor.Float32, gorgonia.WithShape(3, 2), gorgonia.WithName("w"), gorgonia.WithValue(value))
+		y, err := gorgonia.Mul(x, w)
+		return graph.Output{Y: y, Learnables: gorgonia.Nodes{w}}, err
+	}}
+	_, err := layer.Init([]int{3}, []int{2}, builder)
+	require.NoError(t, err)
+	p, err := builder.Build(be)
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, 4, 2, 5, 3, 6}, p.List[0].Values.Float32s())
+}
+
 // Init names what a Layer cannot use.
 func TestLayerRefuses(t *testing.T) {
 	type build = func(g *gorgonia.ExprGraph, x *gorgonia.Node) (graph.Output, error)
@@ -202,6 +244,9 @@ func TestLayerRefuses(t *testing.T) {
 		},
 		"its Output.Y must be a node of the graph":                            func(*gorgonia.ExprGraph, *gorgonia.Node) (graph.Output, error) { return graph.Output{}, nil },
 		"its output has shape () for an input of 2 rows; it must be (2, ...)": func(_ *gorgonia.ExprGraph, x *gorgonia.Node) (graph.Output, error) { return only(gorgonia.Sum(x)) },
+		"its output has shape (3, 2) for an input of 2 rows; it must be (2, ...)": func(_ *gorgonia.ExprGraph, x *gorgonia.Node) (graph.Output, error) {
+			return only(gorgonia.Transpose(x, 1, 0))
+		},
 		"use the layer Dropout.v1": func(_ *gorgonia.ExprGraph, x *gorgonia.Node) (graph.Output, error) {
 			return only(gorgonia.Dropout(x, .5))
 		},
@@ -290,8 +335,20 @@ func TestLayerFails(t *testing.T) {
 	_, err = builder.Build(be)
 	require.NoError(t, err)
 	y, back := layer.Forward(&nn.Pass{Backend: be}, nn.Tensor{Shape: []int{5, 3}, Data: nn.Host(make([]float32, 15))})
+	require.Equal(t, "head", builder.HostLayer(), "steps with it cannot be recorded")
+	const want = "nn: head: building its graph for 5 rows: five is too many"
+	require.EqualError(t, be.Sync(t.Context()), want)
 	back(y)
-	require.EqualError(t, be.Sync(t.Context()), "nn: head: building its graph for 5 rows: five is too many")
+	require.EqualError(t, be.Sync(t.Context()), want)
+}
+
+// A layer has one place in one model, because it has one list of parameters.
+func TestLayerHasOnePlace(t *testing.T) {
+	b := cpu.New(cpu.Options{})
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	layer := dense(3)
+	_, err := nn.NewClassifier(b, nn.Chain(layer, layer, &nn.Softmax{Out: 3}), []int{3}, 3, 1)
+	require.ErrorContains(t, err, "the layer already belongs to a model; make a new layer for each place")
 }
 
 // Layers of several ranks can compute at once.

@@ -98,6 +98,26 @@ func TestReductionsOfManyElements(t *testing.T) {
 	require.ErrorContains(t, err, "its offset in the arena must be 0 to 4294967295")
 }
 
+// Memory that the engine cannot reach is refused before anything is sent, in either vector.
+func TestUnreachableMemory(t *testing.T) {
+	g := collectivetest.Local(t, 1)[0]
+	here, there := collective.Of(make([]float32, 2)), collective.OnDevice(1, 64, 2, collective.Float32)
+	for name, call := range map[string]func(dst, src collective.Vector) error{
+		"AllGather": func(dst, src collective.Vector) error { return g.AllGather(t.Context(), dst, src) },
+		"AllGatherAsync": func(dst, src collective.Vector) error {
+			return g.AllGatherAsync(t.Context(), dst, src).Wait(t.Context())
+		},
+		"ReduceScatter": func(dst, src collective.Vector) error { return g.ReduceScatter(t.Context(), dst, src, collective.Sum) },
+		"Gather":        func(dst, src collective.Vector) error { return g.Gather(t.Context(), dst, src, 0) },
+		"Scatter":       func(dst, src collective.Vector) error { return g.Scatter(t.Context(), dst, src, 0) },
+		"AllToAll":      func(dst, src collective.Vector) error { return g.AllToAll(t.Context(), dst, src) },
+	} {
+		require.ErrorIs(t, call(there, here), collective.ErrUnsupported, name)
+		require.ErrorIs(t, call(here, there), collective.ErrUnsupported, name)
+	}
+	require.NoError(t, g.Err(), "a mistake in the arguments breaks nothing")
+}
+
 // If a rank gives up a call that waits for asynchronous ones, the others get an error,
 // because they would miss it.
 func TestGivingUpIsTold(t *testing.T) {

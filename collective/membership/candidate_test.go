@@ -24,6 +24,22 @@ func single(node string, w wish) candidate {
 	return candidate{collective.Member{Name: node + "/0", Nonce: 1, Node: node, LocalSize: 1}, w}
 }
 
+// Workers of all machines rank before servers.
+func TestWorkersBeforeServers(t *testing.T) {
+	var seen []candidate
+	for _, node := range []string{"b", "a"} {
+		for local, role := range []collective.Role{collective.Server, collective.Worker} {
+			seen = append(seen, candidate{collective.Member{Name: node, Nonce: uint64(1 + local), Node: node, Local: local, LocalSize: 2, Role: role}, wish{Format: metaVersion, Nodes: 2}})
+		}
+	}
+	members, _ := assemble(seen[0], seenBy(seen...))
+	var order []string
+	for _, m := range members {
+		order = append(order, m.Node+" "+m.Role.String())
+	}
+	require.Equal(t, []string{"a worker", "b worker", "a server", "b server"}, order)
+}
+
 // The machine that the others join gets the first ranks, unless a process names
 // another one. All members get the same order.
 func TestOrderOfMachines(t *testing.T) {

@@ -26,11 +26,20 @@ func TestContradictionsEndTheWait(t *testing.T) {
 	now = now.Add(time.Hour)
 	m.Up(now, b)
 	m.Tick(now)
+	require.NoError(t, m.judge.verdict, "it has just come back")
 	m.Tick(now.Add(contradictionTime))
 	require.ErrorIs(t, m.judge.verdict, ErrDiffer)
 	require.EqualError(t, m.judge.verdict, "--nodes is 2 here and 3 on b/0: start every machine with the same command and version")
 	m.Up(now, single("c", wish{Nodes: 2}))
 	require.Nil(t, m.proposer.run, "it forms no View after that")
+}
+
+// The workers of a machine have one node rank. Those of two may have different ones.
+func TestNodeRanksThatDiffer(t *testing.T) {
+	self, other := single("a", wish{Nodes: 2}), single("a", wish{Nodes: 2, NodeRank: 1})
+	other.Name, other.Local = "a/1", 1
+	require.Equal(t, []string{"the node rank of a is 0 here and 1 on a/1"}, contradictions(self, []candidate{other}))
+	require.Empty(t, contradictions(self, []candidate{single("b", wish{Nodes: 2, NodeRank: 1})}))
 }
 
 // A process with a View ignores strangers.

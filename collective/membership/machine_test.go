@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
@@ -74,4 +75,23 @@ func TestFirstViewUnderFaults(t *testing.T) {
 		require.True(t, ok, "seed %d did not converge\n%s", seed, s.story())
 		require.Fail(t, "a schedule is not reproducible", "seed %d", seed)
 	}
+}
+
+// The time since when too few members can be reached begins again when enough could be.
+func TestShortSince(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	a, b, c := single("a", wish{Nodes: 3}), single("b", wish{Nodes: 3}), single("c", wish{Nodes: 3})
+	s := newCensus(a)
+	d := &demand{census: s, learner: &learner{census: s, held: &holding{view: collective.View{Job: 1, Epoch: 1, Members: []collective.Member{a.Member, b.Member, c.Member}}}}}
+	d.want(now)
+	d.measure(now)
+	require.Equal(t, now, d.wanted.short)
+	d.measure(now.Add(time.Second))
+	require.Equal(t, now, d.wanted.short)
+	s.add(b)
+	d.measure(now.Add(2 * time.Second))
+	require.Zero(t, d.wanted.short, "two of three are enough")
+	s.remove(peerOf(b.Member))
+	d.measure(now.Add(3 * time.Second))
+	require.Equal(t, now.Add(3*time.Second), d.wanted.short)
 }

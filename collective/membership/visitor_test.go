@@ -65,6 +65,8 @@ func TestVisitorsAreBounded(t *testing.T) {
 func TestVisitorsWithAKey(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	v := visitor{problem: "has a key", keyless: true}
+	oneOfTwo := single("a", wish{Nodes: 1}) // waits for nobody on another machine
+	oneOfTwo.LocalSize = 2
 	for _, test := range []struct {
 		self candidate
 		up   []candidate
@@ -73,6 +75,7 @@ func TestVisitorsWithAKey(t *testing.T) {
 		{single("a", wish{Nodes: 2}), nil, true},
 		{single("a", wish{Nodes: 3}), []candidate{single("b", wish{Nodes: 3})}, false},
 		{single("a", wish{Nodes: 1}), nil, false},
+		{oneOfTwo, nil, false},
 	} {
 		m := newMachine(now, test.self, func() uint64 { return 1 })
 		for _, c := range test.up {

@@ -1,10 +1,14 @@
 package trainer
 
 import (
+	"context"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 )
@@ -26,6 +30,16 @@ func TestParseSparse(t *testing.T) {
 	_, err := ParseSparse("rows")
 	require.EqualError(t, err, `must be auto, on or off, not "rows"`)
 	require.Equal(t, "Sparse(3)", Sparse(3).String())
+}
+
+// A table of 64 KiB may leave as rows. For a smaller one, latency decides.
+func TestSmallTables(t *testing.T) {
+	table := func(bytes int) *nn.Param {
+		return &nn.Param{Grads: nn.Host(make([]float32, bytes/4)), Touched: nn.NewRowSet(1)}
+	}
+	require.True(t, SparseAuto.applies(table(leastBucket)))
+	require.False(t, SparseAuto.applies(table(leastBucket-4)))
+	require.True(t, SparseOn.applies(table(4)))
 }
 
 // A table has a bucket of its own, and the parameters around it are in others.
@@ -57,4 +71,32 @@ func TestBucketsAroundTables(t *testing.T) {
 		require.Equal(t, test.alone, alone, "%v", test.s)
 		require.Equal(t, lengths(cuts, p.Grads.Len()), test.s.Buckets(p, test.bytes))
 	}
+}
+
+// Whole tables leave in one call if they are neighbours. What lies between others has left in a
+// bucket, and must not be added up twice.
+func TestWholeTablesAroundAParameter(t *testing.T) {
+	collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
+		b := nn.NewBuilder(1)
+		for _, name := range []string{"first", "second", "between", "last"} {
+			if q := b.Param(name, []int{400, 50}, nn.Zeros); name != "between" {
+				q.Touched = nn.NewRowSet(400)
+				q.Touched.AddAll()
+			}
+		}
+		be := cpu.New(cpu.Options{})
+		defer be.Close()
+		p, err := b.Build(be)
+		assert.NoError(t, err)
+		for i := range p.Grads.Float32s() {
+			p.Grads.Float32s()[i] = 1
+		}
+		x := newRowExchange(g, p, SparseAuto)
+		assert.NoError(t, x.sum(ctx, func(int) []int64 { return []int64{400, 400, 400} }))
+		assert.Equal(t, 2, x.calls)
+		for i, want := range []float32{2, 2, 1, 2} {
+			grads := p.List[i].Grads.Float32s()
+			assert.Equal(t, []float32{want, want}, []float32{grads[0], grads[len(grads)-1]}, p.List[i].Name)
+		}
+	})
 }

@@ -151,6 +151,17 @@ func TestFullQueueObeysTheContext(t *testing.T) {
 	require.ErrorAs(t, g.Err(), &gone)
 }
 
+// A rank does not send to itself.
+func TestSendToItself(t *testing.T) {
+	g := collectivetest.Local(t, 2)[0]
+	v := collective.Of([]float32{1})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // a call that is made does not wait
+	require.ErrorContains(t, g.Send(ctx, v, 0), "use two different ranks from 0 to 1")
+	require.ErrorContains(t, g.Recv(ctx, v, 0), "use two different ranks from 0 to 1")
+	require.NoError(t, g.Err(), "a mistake in the arguments breaks nothing")
+}
+
 func TestRingOfOne(t *testing.T) {
 	collectivetest.Ranks(t, 1, func(ctx context.Context, g *collective.Group) {
 		dst := make([]float64, 2)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 // If a rank fails that is not in a group of Sub, every later call of that group names it,
@@ -83,6 +85,65 @@ func TestSubNamesFailedRanks(t *testing.T) {
 			}
 			done.Wait()
 		})
+	}
+}
+
+// The id of a Sub separates its messages from those of the whole View, of its parent's other Subs,
+// and of Subs of other groups.
+func TestSubIDs(t *testing.T) {
+	seen := map[uint32]bool{0: true}
+	for id := range uint32(8) {
+		for seq := range uint64(8) {
+			for color := range 8 {
+				g := &Group{id: id}
+				g.seq = seq
+				sub := g.subID(color)
+				require.False(t, seen[sub], "id %d, call %d, color %d", id, seq, color)
+				require.Equal(t, sub, g.subID(color), "the same on all ranks")
+				require.Equal(t, uint32(1), sub&1, "never 0")
+				seen[sub] = true
+			}
+		}
+	}
+}
+
+// A lender is a transport whose memory others may use until it is freed.
+type lender struct {
+	Transport
+	freed bool
+}
+
+func (l *lender) Abilities() Abilities { return Abilities{Free: func() { l.freed = true }} }
+func (l *lender) Close() error         { return nil }
+
+// Memory that a Sub may still use is not freed with the group that it was made from.
+func TestSubKeepsMemory(t *testing.T) {
+	for _, divided := range []bool{false, true} {
+		l := new(lender)
+		v := View{Members: make([]Member, 1)}
+		e := OverTransport(v, l)
+		if divided {
+			sub, err := e.Sub(1, v, []int{0})
+			require.NoError(t, err)
+			defer sub.Close()
+		}
+		require.NoError(t, e.Close())
+		require.Equal(t, !divided, l.freed)
+	}
+}
+
+// What a parent knows of shared memory is not the cost of a Sub's messages.
+func TestSubInheritsLinks(t *testing.T) {
+	near, far, usual := schedule.Cost{Latency: 1}, schedule.Cost{Latency: 2}, schedule.Cost{Latency: 3}
+	for _, shared := range []bool{false, true} {
+		e := &HostEngine{}
+		e.situation.Near = usual
+		e.inheritLinks(&schedule.Situation{Shared: shared, Links: schedule.Links{Near: near, Far: far, Calls: make([]schedule.Sample, 2)}})
+		want := near
+		if shared {
+			want = usual
+		}
+		require.Equal(t, schedule.Links{Near: want, Far: far}, e.situation.Links)
 	}
 }
 

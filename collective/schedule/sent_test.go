@@ -22,7 +22,17 @@ func TestPlanMessage(t *testing.T) {
 	}
 }
 
+// Other methods cut a vector, or the chunks of the ranks, into messages. A chunk may have an element
+// more than others.
+func TestPlanMessageOfParts(t *testing.T) {
+	for m, want := range map[schedule.Method]int{schedule.Ring: 4, schedule.Direct: 4, schedule.Tree: 10, schedule.Halving: 10} {
+		require.Equal(t, want, schedule.Plan{Method: m, Segment: schedule.BlockLen}.Message(3, 10), m)
+		require.Equal(t, schedule.BlockLen, schedule.Plan{Method: m, Segment: schedule.BlockLen}.Message(3, 1<<20), m)
+	}
+}
+
 func TestPlanSent(t *testing.T) {
+	require.Equal(t, 7000, schedule.Plan{Method: schedule.Collected}.Sent(4, 4000), "4 operands go up, and 3 results down")
 	require.Zero(t, schedule.PlanReduce(1, 1000, 4, true, true).Sent(1, 4000))
 	require.Equal(t, 3*4000, schedule.PlanReduce(4, 1000, 4, true, true).Sent(4, 4000), "all of it to every rank")
 	for _, near := range []bool{true, false} {

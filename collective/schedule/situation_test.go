@@ -35,6 +35,13 @@ func TestSituationPlans(t *testing.T) {
 	shared.Force = schedule.Tree
 	require.Equal(t, schedule.Tree, shared.Plan(1<<20, 4, true).Method)
 	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 2, false).Method, "Tree cannot reduce these")
+	require.False(t, shared.AlwaysShared())
+	shared.Force = schedule.Ring
+	require.Equal(t, schedule.RingAhead, shared.Plan(1<<10, 4, true).Ahead)
+	shared.Force, shared.Table = 0, schedule.Only(3, schedule.Ring, 1<<17)
+	require.False(t, shared.AlwaysShared())
+	shared.Table = nil
+	require.True(t, shared.AlwaysShared())
 	shared.Force = schedule.Hierarchical
 	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 4, true).Method, "there is one host")
 }

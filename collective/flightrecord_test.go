@@ -2,6 +2,7 @@ package collective
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -46,4 +47,18 @@ func TestWaitsOutsideOfACall(t *testing.T) {
 	var none *Waits
 	require.Zero(t, none.Begin(0, LateToCall), "a transport without a group")
 	none.End(0, LateToCall, 0)
+}
+
+// An entry that is used again does not have the waits of the call before.
+func TestWaitsOfAnOldCall(t *testing.T) {
+	f := newFlight(2)
+	for seq := range uint64(FlightCalls + 2) { // the last one takes the place of the first
+		f.begin(&Operation{Header: Header{Call: Call{Kind: KindBarrier}, Seq: seq}}, f.clock.Now())
+		if seq == 0 {
+			f.End(1, LateToCall, f.Begin(1, LateToCall)-time.Second)
+		}
+		f.end(nil, false)
+		calls, _, _ := f.copy()
+		require.Equal(t, seq == 0, calls[len(calls)-1].Waits != nil, "call %d", seq)
+	}
 }

@@ -2,8 +2,8 @@ package collective
 
 import "runtime"
 
-// copiedAtOnce is so long that a pause after it costs nothing, and so short that nobody
-// notices that wait.
+// copiedAtOnce is long enough that the pause after it costs nothing, and short enough that
+// no other goroutine waits long.
 const copiedAtOnce = 1 << 20
 
 // copyLong copies src to dst, which is as long. The runtime cannot interrupt a copy, and

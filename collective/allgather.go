@@ -1,6 +1,9 @@
 package collective
 
-import "github.com/ringtrain/ringtrain/collective/schedule"
+import (
+	"github.com/ringtrain/ringtrain/collective/fold"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
 
 // allGather leaves the src of all ranks, in rank order, in dst on every rank.
 // Rank r contributes counts[r] elements, or src.n if counts is nil.
@@ -16,7 +19,7 @@ func (c *copier) allGather(o *Operation) error {
 		lo, n := pieceBounds(counts, src.n, r)
 		return dst.bytes()[lo*width : (lo+n)*width]
 	}
-	copyLong(piece(c.rank), src.bytes())
+	fold.CopyPast(piece(c.rank), src.bytes())
 	plan := schedule.PlanGather(c.size, dst.n/c.size, width, c.situation.OneHost())
 	if plan.Method == schedule.Collected && counts != nil { // a tree needs pieces of one length
 		plan.Method = schedule.Bruck

@@ -1,6 +1,9 @@
 package collective
 
-import "github.com/ringtrain/ringtrain/collective/schedule"
+import (
+	"github.com/ringtrain/ringtrain/collective/fold"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
 
 // gather leaves the src of all ranks, in rank order, in dst on the root.
 func (c *copier) gather(h *Header, dst, src Vector) error {
@@ -15,7 +18,7 @@ func (c *copier) gather(h *Header, dst, src Vector) error {
 		}
 		return nil
 	}
-	copyLong(dst.bytes()[root*each:], src.bytes())
+	fold.CopyPast(dst.bytes()[root*each:], src.bytes())
 	for i := 1; i < c.size; i++ {
 		_, from := schedule.Pair(c.rank, c.size, i)
 		theirs := dst.bytes()[from*each : (from+1)*each]
@@ -50,6 +53,6 @@ func (c *copier) scatter(h *Header, dst, src Vector) error {
 			c.post(h, to, 1+k, theirs[k*per:min((k+1)*per, each)])
 		}
 	}
-	copyLong(dst.bytes(), src.bytes()[root*each:(root+1)*each])
+	fold.CopyPast(dst.bytes(), src.bytes()[root*each:(root+1)*each])
 	return nil
 }

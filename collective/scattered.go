@@ -1,5 +1,7 @@
 package collective
 
+import "github.com/ringtrain/ringtrain/collective/fold"
+
 // scattered is memory that lies in several places, in order.
 type scattered [][]byte
 
@@ -43,7 +45,7 @@ func copyScattered(dst, src scattered) {
 	for _, from := range src {
 		parts = to.next(parts[:0], len(from))
 		for _, part := range parts {
-			copyLong(part, from[:len(part)])
+			fold.CopyPast(part, from[:len(part)])
 			from = from[len(part):]
 		}
 	}

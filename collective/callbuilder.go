@@ -112,7 +112,7 @@ func (b *callBuilder) rooted(k Kind, root int) error {
 	return nil
 }
 
-// counted checks that a V operation has a count for every rank, and that their sum is an int.
+// counted checks that a V operation has a count for every rank, and that their sum does not overflow.
 func (b *callBuilder) counted(k Kind, counts []int) error {
 	if len(counts) != b.Size() {
 		return fmt.Errorf("collective: %vV with %d counts: pass one count for each of %d ranks", k, len(counts), b.Size())
@@ -123,7 +123,7 @@ func (b *callBuilder) counted(k Kind, counts []int) error {
 			return fmt.Errorf("collective: %vV with count %d for rank %d: counts must not be negative", k, c, r)
 		}
 		if room -= c; room < 0 {
-			return fmt.Errorf("collective: %vV with counts %v: no vector has so many elements", k, counts)
+			return fmt.Errorf("collective: %vV with counts %v: their sum overflows an int", k, counts)
 		}
 	}
 	return nil

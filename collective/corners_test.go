@@ -58,9 +58,9 @@ func TestAllToAllVRefusesUnequalOwnCounts(t *testing.T) {
 func TestCountsThatOverflow(t *testing.T) {
 	g := collectivetest.Local(t, 3)[0]
 	two, most := collective.Of(make([]float32, 2)), []int{math.MaxInt, math.MaxInt, 4}
-	require.ErrorContains(t, g.AllToAllV(t.Context(), two, collective.Of(make([]float32, 1)), []int{1, 0, 0}, most), "no vector has so many elements")
-	require.ErrorContains(t, g.AllGatherV(t.Context(), two, two, most), "no vector has so many elements")
-	require.ErrorContains(t, g.ReduceScatterV(t.Context(), two, two, most, collective.Sum), "no vector has so many elements")
+	require.ErrorContains(t, g.AllToAllV(t.Context(), two, collective.Of(make([]float32, 1)), []int{1, 0, 0}, most), "their sum overflows an int")
+	require.ErrorContains(t, g.AllGatherV(t.Context(), two, two, most), "their sum overflows an int")
+	require.ErrorContains(t, g.ReduceScatterV(t.Context(), two, two, most, collective.Sum), "their sum overflows an int")
 }
 
 // The zero Vector has no memory, so errors do not say that it is on a device.

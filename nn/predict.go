@@ -9,8 +9,8 @@ import (
 )
 
 // Predict returns the class probabilities (rows, classes) for the rows of x, a float32
-// tensor whose first dimension is rows, of which there is at least one. It applies no
-// dropout, recycles the backend's temporary memory, and waits for the result.
+// tensor with at least one row, its first dimension. It applies no dropout, recycles the
+// backend's temporary memory, and waits for the result.
 func (c *Classifier) Predict(ctx context.Context, x *tensor.Dense) (*tensor.Dense, error) {
 	return inference{c.backend, c.layer, c.in, c.classes}.predict(ctx, x)
 }

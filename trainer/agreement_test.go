@@ -14,7 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// Ranks compare their values every some steps. If they rarely meet, they do so each time.
+// Ranks compare their values every hashEvery steps, or in every round of local-sgd.
 func TestWhenValuesAreCompared(t *testing.T) {
 	b := cpu.New(cpu.Options{})
 	defer b.Close()

@@ -65,7 +65,7 @@ func TestVisitorsAreBounded(t *testing.T) {
 func TestVisitorsWithAKey(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	v := visitor{problem: "has a key", keyless: true}
-	oneOfTwo := single("a", wish{Nodes: 1}) // waits for nobody on another machine
+	oneOfTwo := single("a", wish{Nodes: 1}) // needs no other machine
 	oneOfTwo.LocalSize = 2
 	for _, test := range []struct {
 		self candidate

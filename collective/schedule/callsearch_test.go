@@ -161,8 +161,8 @@ func TestCallSearchEnds(t *testing.T) {
 	})
 }
 
-// On one host, there is time for tinyCall, however long the others take. Between hosts, a larger
-// call matters more.
+// On one host, a search reserves time for tinyCall, however long the other calls take. Between
+// hosts, a larger call matters more.
 func TestCallSearchReservesTime(t *testing.T) {
 	for _, c := range []struct {
 		hosts []int

@@ -97,7 +97,7 @@ func TestCertificateBeginsTheDayBefore(t *testing.T) {
 	require.Equal(t, (5*365+1)*day, c.NotAfter.Sub(c.NotBefore))
 }
 
-// A certificate without a name or a number identifies nobody.
+// A certificate without a name or a number does not identify a member.
 func TestPeerWithoutAName(t *testing.T) {
 	for _, c := range []struct {
 		subject pkix.Name

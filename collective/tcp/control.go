@@ -36,7 +36,7 @@ func (m *monitor) sendFrame(rank int, kind collective.Kind, payload []byte) erro
 
 // sendHeartbeats tells every peer, at intervals, that this rank is alive and how many
 // calls it has begun. It sends an early heartbeat once a call takes long, so that the other
-// ranks know who is behind when a deadline passes. It ends when the transport breaks.
+// ranks know which rank is behind when a deadline passes. It ends when the transport breaks.
 func (m *monitor) sendHeartbeats() {
 	look := m.heartbeat / looks
 	tick := time.NewTicker(look)

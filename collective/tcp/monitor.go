@@ -64,8 +64,8 @@ type peer struct {
 }
 
 // heartbeatOf returns the time between heartbeats to a peer. Each rank sends one to every
-// other, so many ranks on few cores would have time for nothing else. A peer that is not
-// silent is heard several times before the limit.
+// other, which would keep many ranks on few cores busy. At least four arrive before a peer
+// counts as silent.
 func heartbeatOf(ranks int, silence time.Duration) time.Duration {
 	return max(heartbeatLeast, min(silence/5, heartbeatLeast*time.Duration(ranks)/heartbeatRanks))
 }

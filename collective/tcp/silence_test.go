@@ -110,7 +110,7 @@ func TestFrameInTwoParts(t *testing.T) {
 	})
 }
 
-// Many ranks send fewer heartbeats to each peer, and yet enough that no one seems silent.
+// Many ranks send fewer heartbeats to each peer, but enough that no rank seems silent.
 func TestHeartbeatsOfManyRanks(t *testing.T) {
 	for ranks, want := range map[int]time.Duration{2: 250, 32: 250, 64: 500, 128: 1000, 1000: 1000} {
 		require.Equal(t, want*time.Millisecond, heartbeatOf(ranks, silenceLimit), ranks)

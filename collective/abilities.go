@@ -83,9 +83,10 @@ type Reducer interface {
 	// The two may be the same memory. Even after an error, no other rank writes
 	// into that memory afterwards.
 	AllReduce(o *Operation) error
-	// AllGather leaves in o.Dst the o.Src of every rank, in rank order. o.Src has at
-	// most GatherBytes.
-	AllGather(o *Operation) error
+	// Exchange carries out any other call whose pieces have one length: every rank shows
+	// the others what it gives, waits until all have, and calls o.Finish. o.Len is the most
+	// that a rank gives, and at most ExchangeBytes. See Call.Gives.
+	Exchange(o *Operation) error
 	// Barrier returns when every rank has called it.
 	Barrier(o *Operation) error
 }

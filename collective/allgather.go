@@ -9,10 +9,8 @@ import (
 // Rank r contributes counts[r] elements, or src.n if counts is nil.
 func (c *copier) allGather(o *Operation) error {
 	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
-	if r := c.reducer(); r != nil && counts == nil && src.Bytes() <= GatherBytes {
-		o.markShared()
-		c.gathered += src.Bytes()
-		return r.AllGather(o)
+	if r := c.exchanger(o, src.Bytes()); r != nil {
+		return r.Exchange(o)
 	}
 	width := src.dtype.Size()
 	piece := func(r int) []byte {

@@ -9,7 +9,8 @@ type copier struct {
 	situation schedule.Situation // what plans depend on
 	reduces   Reducer            // nil if the transport has none
 
-	reduced, gathered int // bytes that this rank gave to the Reducer
+	reduced   int // bytes that this rank gave to the Reducer's AllReduce
+	readInAll int // bytes that all ranks together read from each other in its Exchange
 }
 
 // reducer returns the Reducer, or nil if there is none or another method is
@@ -19,6 +20,22 @@ func (c *copier) reducer() Reducer {
 		return nil
 	}
 	return c.reduces
+}
+
+// exchanger prepares a call in which a rank gives at most most bytes for the Reducer's
+// Exchange, and returns the Reducer, or nil if messages must carry out the call.
+func (c *copier) exchanger(o *Operation, most int) Reducer {
+	r := c.reducer()
+	if r == nil || o.Counts != nil || o.W != nil || most > ExchangeBytes {
+		return nil
+	}
+	o.Call.Method, o.Part, o.Len = uint8(schedule.Shared), 0, uint32(most)
+	read := (c.size - 1) * most
+	if o.Call.Kind == KindAllGather { // otherwise a rank reads one piece of what each gives
+		read *= c.size
+	}
+	c.readInAll += read
+	return r
 }
 
 // compare begins operations in which a rank may have nothing to receive. Each

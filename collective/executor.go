@@ -19,27 +19,27 @@ type executor struct {
 
 // perform carries out one call.
 func (e *executor) perform(o *Operation) error {
-	switch h := &o.Header; h.Call.Kind {
+	switch o.Call.Kind {
 	case KindAllReduce:
 		return e.allReduce(o)
 	case KindBroadcast:
-		return e.broadcast(h, o.Dst)
+		return e.broadcast(o)
 	case KindAllGather:
 		return e.allGather(o)
 	case KindBarrier:
 		return e.barrier(o)
 	case KindReduceScatter:
-		return e.reduceScatter(h, o.Dst, o.Src, o.Counts)
+		return e.reduceScatter(o)
 	case KindReduce:
-		return e.reduce(h, o.Dst, o.Src)
+		return e.reduce(o)
 	case KindGather:
-		return e.gather(h, o.Dst, o.Src)
+		return e.gather(o)
 	case KindScatter:
-		return e.scatter(h, o.Dst, o.Src)
+		return e.scatter(o)
 	case KindAllToAll:
 		return e.allToAll(o)
 	case KindSend:
-		if int(h.Call.Root) == e.rank {
+		if int(o.Call.Root) == e.rank {
 			return e.sendRecv(o, nil)
 		}
 		return e.sendRecv(nil, o)

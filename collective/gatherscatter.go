@@ -5,8 +5,12 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// gather leaves the src of all ranks, in rank order, in dst on the root.
-func (c *copier) gather(h *Header, dst, src Vector) error {
+// gather leaves the o.Src of all ranks, in rank order, in o.Dst on the root.
+func (c *copier) gather(o *Operation) error {
+	h, dst, src := &o.Header, o.Dst, o.Src
+	if r := c.exchanger(o, src.Bytes()); r != nil {
+		return r.Exchange(o)
+	}
 	each, per := src.Bytes(), schedule.SegmentBytes
 	root, want, err := c.rooted(h)
 	if err != nil {
@@ -31,8 +35,12 @@ func (c *copier) gather(h *Header, dst, src Vector) error {
 	return nil
 }
 
-// scatter leaves each rank's piece of the root's src in its dst.
-func (c *copier) scatter(h *Header, dst, src Vector) error {
+// scatter leaves each rank's piece of the root's o.Src in its o.Dst.
+func (c *copier) scatter(o *Operation) error {
+	h, dst, src := &o.Header, o.Dst, o.Src
+	if r := c.exchanger(o, c.size*dst.Bytes()); r != nil {
+		return r.Exchange(o)
+	}
 	each, per := dst.Bytes(), schedule.SegmentBytes
 	root, want, err := c.rooted(h)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 type idle struct{ collective.Transport }
 
 func (idle) AllReduce(*collective.Operation) error { return nil }
-func (idle) AllGather(*collective.Operation) error { return nil }
+func (idle) Exchange(*collective.Operation) error  { return nil }
 func (idle) Barrier(*collective.Operation) error   { return nil }
 func (idle) Abilities() collective.Abilities {
 	return collective.Abilities{Post: idle{}, Reduce: idle{}, Show: func(*collective.Operation) {}}

@@ -36,7 +36,7 @@ func (m *linkMeter) end() {
 	e := m.e
 	e.group = m.group
 	e.contextWatch.forget() // ctx may end before the group's first call
-	e.messages, e.payload, e.reduced, e.gathered = 0, 0, 0, 0
+	e.messages, e.payload, e.reduced, e.readInAll = 0, 0, 0, 0
 }
 
 // When the searches inside hosts and between them end, from the beginning of the measurement.

@@ -1,8 +1,7 @@
 package collective
 
-// GatherBytes is the maximum that each rank contributes to an AllGather by a
-// Reducer, in bytes.
-const GatherBytes = 4 << 10
+// ExchangeBytes is the maximum that a rank gives to an Exchange by a Reducer.
+const ExchangeBytes = 16 << 10
 
 // An Operation is one call as an Engine carries it out. A Group allocates it
 // once, and passes it by pointer down to the transport. Copying a value whose

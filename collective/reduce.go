@@ -2,8 +2,12 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// reduce leaves the reduction of all ranks' src in dst on the root.
-func (e *executor) reduce(h *Header, dst, src Vector) error {
+// reduce leaves the reduction of all ranks' o.Src in o.Dst on the root.
+func (e *executor) reduce(o *Operation) error {
+	h, dst, src := &o.Header, o.Dst, o.Src
+	if r := e.exchanger(o, src.Bytes()); r != nil {
+		return r.Exchange(o)
+	}
 	width := src.dtype.Size()
 	per := schedule.PlanGather(e.size, src.n, width, false).Segment
 	root, want, err := e.rooted(h)

@@ -2,10 +2,14 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// reduceScatter leaves this rank's piece of the reduction of all ranks' src in
-// dst. Pieces lie one after another: rank r's has counts[r] elements, or dst.n
-// if counts is nil. The bits are those of AllReduce.
-func (e *executor) reduceScatter(h *Header, dst, src Vector, counts []int) error {
+// reduceScatter leaves this rank's piece of the reduction of all ranks' o.Src in
+// o.Dst. Pieces lie one after another: rank r's has o.Counts[r] elements, or that of
+// o.Dst if there are no Counts. The bits are those of AllReduce.
+func (e *executor) reduceScatter(o *Operation) error {
+	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
+	if r := e.exchanger(o, src.Bytes()); r != nil {
+		return r.Exchange(o)
+	}
 	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size(), false).Segment
 	h.Call.Method = uint8(schedule.Direct)
 	want := e.expecting(h)

@@ -111,8 +111,8 @@ func (rv *rendezvous) forget(d direction, rank int) {
 // AllReduce is part of Reducer.
 func (l *local) AllReduce(o *Operation) error { return l.meet(o) }
 
-// AllGather is part of Reducer.
-func (l *local) AllGather(o *Operation) error { return l.meet(o) }
+// Exchange is part of Reducer.
+func (l *local) Exchange(o *Operation) error { return l.meet(o) }
 
 // Barrier is part of Reducer.
 func (l *local) Barrier(o *Operation) error { return l.meet(o) }

@@ -126,6 +126,12 @@ func (l *local) workAlone(o *Operation) {
 		for r := range l.hub.size {
 			l.gatherInto(r, o)
 		}
+	default:
+		rv := &l.hub.rendezvous
+		for r := range rv.participants {
+			l.operands = append(l.operands[:0], rv.src...)
+			rv.participants[r].o.Finish(r, l.operands, &l.chain)
+		}
 	}
 }
 

@@ -14,12 +14,12 @@ type shower struct {
 	calls []string
 }
 
-func (s *shower) Abilities() Abilities       { return Abilities{Reduce: s, Show: s.show} }
-func (s *shower) show(*Operation)            { s.calls = append(s.calls, "show") }
-func (s *shower) AllGather(*Operation) error { return ErrClosed }
-func (s *shower) Barrier(*Operation) error   { return nil }
-func (s *shower) Abort(*RankError)           {}
-func (s *shower) Close() error               { return nil }
+func (s *shower) Abilities() Abilities      { return Abilities{Reduce: s, Show: s.show} }
+func (s *shower) show(*Operation)           { s.calls = append(s.calls, "show") }
+func (s *shower) Exchange(*Operation) error { return ErrClosed }
+func (s *shower) Barrier(*Operation) error  { return nil }
+func (s *shower) Abort(*RankError)          {}
+func (s *shower) Close() error              { return nil }
 func (s *shower) AllReduce(o *Operation) error {
 	s.calls = append(s.calls, "reduce")
 	return ErrClosed

@@ -29,6 +29,6 @@ func (g *Group) Traffic() Traffic {
 
 // traffic returns Group.Traffic.
 func (c *copier) traffic() Traffic {
-	shared := schedule.PlanShared().Sent(c.size, c.reduced) + schedule.Gathered(c.size, c.gathered)
+	shared := schedule.PlanShared().Sent(c.size, c.reduced) + c.readInAll/c.size
 	return Traffic{Messages: c.messages, Payload: c.payload, Shared: int64(shared)}
 }

@@ -149,7 +149,14 @@ func TestTrafficOfSharedMemory(t *testing.T) {
 	})
 	before := groups[1].Traffic()
 	require.Equal(t, collective.Traffic{Shared: 2*3*4000/4 + 3*40}, before)
-	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) { assert.NoError(t, broadcast(0)(ctx, g)) })
-	require.Equal(t, before.Shared, groups[1].Traffic().Shared)
-	require.Greater(t, groups[1].Traffic().Messages, before.Messages)
+	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		assert.NoError(t, g.Broadcast(ctx, collective.Of(make([]int32, 8)), 0))
+		assert.NoError(t, g.AllToAll(ctx, collective.Of(make([]int32, 16)), collective.Of(make([]int32, 16))))
+	})
+	require.Equal(t, collective.Traffic{Shared: before.Shared + 3*32/4 + 3*64/4}, groups[1].Traffic())
+	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		assert.NoError(t, g.Broadcast(ctx, collective.Of(make([]byte, collective.ExchangeBytes+1)), 0))
+	})
+	require.Equal(t, before.Shared+24+48, groups[1].Traffic().Shared)
+	require.Positive(t, groups[1].Traffic().Messages)
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares ringtrain's allreduce with those of Gloo and Open MPI on this machine, in
-# one run. Each round measures every program once, in a different order. The results
+# Compares an operation of ringtrain, by default allreduce, with those of Gloo and Open MPI
+# on this machine, in one run. Each round measures every program once, in a different order. The results
 # are Markdown tables for each number of ranks. docs/benchmarks.md says how to read
 # them and what makes the comparison fair.
 set -euo pipefail
@@ -11,6 +11,8 @@ usage() {
 	cat <<'USAGE'
 Usage: scripts/bench-peers.sh [flags]
 
+  --operation NAME        allreduce, allgather, broadcast, reducescatter or alltoall (default allreduce);
+                          Gloo has no comparable reducescatter
   --ranks LIST            numbers of ranks (default 2,4)
   --rounds N              how often everything is measured (default 5)
   --sizes BEGIN:END:STEP  bytes, with K, M or G, and the factor between sizes (default 4:64M:4)
@@ -29,10 +31,10 @@ Exit codes: 0 done, 1 something broke, a result was wrong, or --require was not 
 USAGE
 }
 
-ranks=2,4 rounds='' sizes='' transport=tcp memory='' peers=gloo,openmpi key='' tls=no require='' out='' quick=no
+operation=allreduce ranks=2,4 rounds='' sizes='' transport=tcp memory='' peers=gloo,openmpi key='' tls=no require='' out='' quick=no
 while (($# > 0)); do
 	case $1 in
-	--ranks | --rounds | --sizes | --transport | --memory | --peers | --require | --out)
+	--operation | --ranks | --rounds | --sizes | --transport | --memory | --peers | --require | --out)
 		(($# > 1)) || wrong "$1 needs a value"
 		declare "${1#--}=$2"
 		shift
@@ -54,6 +56,8 @@ if [[ $quick == yes ]]; then
 fi
 rounds=${rounds:-5} sizes=${sizes:-4:64M:4}
 
+[[ $operation =~ ^(allreduce|allgather|broadcast|reducescatter|alltoall)$ ]] ||
+	wrong "--operation must be allreduce, allgather, broadcast, reducescatter or alltoall, not $operation"
 [[ $ranks =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || wrong "--ranks must be comma-separated numbers, not $ranks"
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds must be a number, not $rounds"
 [[ $transport =~ ^(tcp|shm|auto)$ ]] || wrong "--transport must be tcp, shm or auto, not $transport"
@@ -106,7 +110,7 @@ method() {
 }
 
 find_gloo() {
-	wanted gloo "$peers" || return 0
+	wanted gloo "$peers" && [[ $operation != reducescatter ]] || return 0
 	local cxx=${CXX:-c++} log=$work/gloo.log
 	if ! command -v "$cxx" >/dev/null; then
 		note "Not measured: Gloo, because there is no C++ compiler. On Debian: apt-get install g++ libgloo-dev"
@@ -157,7 +161,7 @@ find_bare() {
 
 # collective RANKS FLAG... runs ringtrain's bench.
 collective() {
-	"${limit[@]}" "$work/ringtrain" bench collective allreduce --ranks "$1" --transport "$transport" --json "$work/json" "${@:2}" >/dev/null
+	"${limit[@]}" "$work/ringtrain" bench collective "$operation" --ranks "$1" --transport "$transport" --json "$work/json" "${@:2}" >/dev/null
 	cat "$work/json"
 }
 
@@ -178,10 +182,10 @@ run_gloo() {
 	local store rank pid pids=() rc=0
 	store=$(mktemp -d "$work/store.XXXXXX")
 	for ((rank = 1; rank < $1; rank++)); do
-		"${limit[@]}" "$work/gloo" "$rank" "$1" "$store" "${all_sizes[@]}" >/dev/null &
+		"${limit[@]}" "$work/gloo" "$operation" "$rank" "$1" "$store" "${all_sizes[@]}" >/dev/null &
 		pids+=($!)
 	done
-	"${limit[@]}" "$work/gloo" 0 "$1" "$store" "${all_sizes[@]}" || rc=$?
+	"${limit[@]}" "$work/gloo" "$operation" 0 "$1" "$store" "${all_sizes[@]}" || rc=$?
 	for pid in "${pids[@]}"; do
 		((rc == 0)) || kill "$pid" 2>/dev/null || true # it waits for a rank that has ended
 		wait "$pid" || rc=$?
@@ -208,7 +212,7 @@ run_openmpi() {
 	shm) args+=(--mca btl "$shared,self") ;;
 	esac
 	# shellcheck disable=SC2086 # MPIRUN_ARGS has several arguments
-	"${limit[@]}" mpirun "${args[@]}" ${MPIRUN_ARGS:-} -np "$1" "$work/openmpi" "$transport" "${all_sizes[@]}"
+	"${limit[@]}" mpirun "${args[@]}" ${MPIRUN_ARGS:-} -np "$1" "$work/openmpi" "$operation" "$transport" "${all_sizes[@]}"
 }
 }
 
@@ -227,7 +231,9 @@ find_gloo
 find_openmpi
 mapfile -t lines < <(versions)
 machine "$cores cores" "${lines[@]}" >"$out/table.md"
-find_bare
-programs+=(ringtrain-garbage memory)
+if [[ $operation == allreduce ]]; then
+	find_bare
+	programs+=(ringtrain-garbage memory)
+fi
 run_all "$ranks" ranks
 conclude "$work/peers" table ${require:+-require "$require"}

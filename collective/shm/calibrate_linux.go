@@ -101,7 +101,7 @@ func (m *meter) operation(kind collective.Kind, dst, src collective.Vector) *col
 	if kind == collective.KindAllReduce {
 		call.Op = collective.Sum
 	}
-	return &collective.Operation{Header: collective.Header{Job: v.Job, Epoch: v.Epoch, Group: trialGroup, Seq: m.seq, Call: call}, Dst: dst, Src: src}
+	return &collective.Operation{Header: collective.Header{Job: v.Job, Epoch: v.Epoch, Group: trialGroup, Seq: m.seq, Len: uint32(src.Bytes()), Call: call}, Dst: dst, Src: src}
 }
 
 func (m *meter) barrier() error {
@@ -111,7 +111,7 @@ func (m *meter) barrier() error {
 // share returns the words of all ranks.
 func (m *meter) share(mine ...int64) ([]int64, error) {
 	m.all = slices.Grow(m.all[:0], len(mine)*len(m.t.ranks))[:len(mine)*len(m.t.ranks)]
-	return m.all, m.t.AllGather(m.operation(collective.KindAllGather, collective.Of(m.all), collective.Of(mine)))
+	return m.all, m.t.Exchange(m.operation(collective.KindAllGather, collective.Of(m.all), collective.Of(mine)))
 }
 
 // Costs is part of calibration.Meter. All ranks get the lowest costs that any of them

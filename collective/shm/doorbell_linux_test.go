@@ -69,9 +69,9 @@ func leaveNoSleepers(t *testing.T, shared bool) {
 		"Barrier":   func(p testRank) error { return p.Barrier(barrier(p)) },
 		"AllReduce": func(p testRank) error { return p.AllReduce(p.sum(make([]int64, 70_000))) },
 		"small":     func(p testRank) error { return p.AllReduce(p.sum(make([]int64, 7))) },
-		"AllGather": func(p testRank) error {
-			h := collective.Header{Job: 7, Epoch: 1, Seq: p.calls + 1, Call: collective.Call{Kind: collective.KindAllGather, DType: collective.Int64, Count: 10}}
-			return p.AllGather(&collective.Operation{Header: h, Src: collective.Of(make([]int64, 10)), Dst: collective.Of(make([]int64, 20))})
+		"Exchange": func(p testRank) error {
+			h := collective.Header{Job: 7, Epoch: 1, Seq: p.calls + 1, Len: 80, Call: collective.Call{Kind: collective.KindAllGather, DType: collective.Int64, Count: 10}}
+			return p.Exchange(&collective.Operation{Header: h, Src: collective.Of(make([]int64, 10)), Dst: collective.Of(make([]int64, 20))})
 		},
 	} {
 		var all sync.WaitGroup

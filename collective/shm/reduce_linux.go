@@ -70,11 +70,15 @@ func (t *Transport) AllReduce(o *collective.Operation) error {
 	return err
 }
 
-// AllGather is part of collective.Reducer.
-func (t *Transport) AllGather(o *collective.Operation) error {
+// Exchange is part of collective.Reducer.
+func (t *Transport) Exchange(o *collective.Operation) error {
 	r, err := t.ready(o)
 	if err != nil {
 		return err
+	}
+	rank := t.view.Self
+	if !o.Call.Gives(rank) {
+		r.in = nil
 	}
 	err = r.exchange()
 	t.wakeSleepers()
@@ -82,13 +86,10 @@ func (t *Transport) AllGather(o *collective.Operation) error {
 		return err
 	}
 	for peer, rank := range t.ranks {
-		piece := r.out[rank*len(r.in) : (rank+1)*len(r.in)]
-		if peer == t.self {
-			copy(piece, r.in)
-		} else {
-			copy(piece, t.slots[peer][r.parity].data(len(r.in)))
-		}
+		t.operands[rank] = t.slots[peer][r.parity].data(int(o.Len))
 	}
+	t.operands[rank] = r.in
+	o.Finish(rank, t.operands, &t.chain)
 	return nil
 }
 
@@ -138,14 +139,14 @@ func (t *Transport) prepare(o *collective.Operation) *run {
 	return r
 }
 
-// small reports whether the data are shown with the call. An AllGather always shows its
+// small reports whether the data are shown with the call. An Exchange always shows its
 // data this way: it has no later steps that could move them.
 func (r *run) small() bool {
-	return len(r.in) <= r.t.most || r.h.Call.Kind == collective.KindAllGather
+	return len(r.in) <= r.t.most || r.h.Call.Kind != collective.KindAllReduce
 }
 
-// The slot of a call has room for all that a Reducer gathers.
-const _ = uint(calibration.MostSmall - collective.GatherBytes)
+// The slot of a call has room for all that a rank gives to an Exchange.
+const _ = uint(calibration.MostSmall - collective.ExchangeBytes)
 
 // show shows the call, with its data if the call is small, and returns its
 // number.

@@ -68,7 +68,7 @@ static const float *exchange(struct side *s, const float *data, size_t count) {
 	return apart ? theirs->many : theirs->few;
 }
 
-static void prepare(void *self, float *data, size_t count) { (void)self, (void)data, (void)count; }
+static void prepare(void *self, float *result, float *input, size_t count) { (void)self, (void)result, (void)input, (void)count; }
 
 __attribute__((target("avx2"), optimize("O3"))) static void add(float *restrict to, const float *restrict from, size_t count) {
 	for (size_t i = 0; i < count; i++)
@@ -94,7 +94,8 @@ static void in_chunks(struct side *s, float *data, size_t count) {
 	s->chunks += all;
 }
 
-static void allreduce(void *self, float *data, size_t count) {
+static void allreduce(void *self, float *data, float *input, size_t count) {
+	(void)input;
 	if (count * sizeof *data > most_shown)
 		in_chunks(self, data, count);
 	else
@@ -114,7 +115,8 @@ static size_t moved(ssize_t n) {
 
 /* over_tcp never adds beyond what it has sent, because it sends from data. It
  * receives into scratch again and again, which therefore stays in the cache. */
-static void over_tcp(void *self, float *data, size_t count) {
+static void over_tcp(void *self, float *data, float *input, size_t count) {
+	(void)input;
 	struct side *s = self;
 	size_t bytes = count * sizeof *data, sent = 0, got = 0, added = 0;
 	while (sent < bytes || added < bytes) {
@@ -131,7 +133,7 @@ static void over_tcp(void *self, float *data, size_t count) {
 
 static void tcp_barrier(void *self) {
 	float one = 1;
-	over_tcp(self, &one, 1);
+	over_tcp(self, &one, &one, 1);
 }
 
 /* connected stores both ends of a TCP connection on loopback in ends. */
@@ -190,12 +192,12 @@ int main(int argc, char **argv) {
 		fail("bare cannot start its second process");
 	s.rank = child == 0;
 	pin(s.rank);
-	struct library l = {.transport = argv[1], .rank = s.rank, .ranks = 2, .self = &s, .prepare = prepare, .allreduce = allreduce, .barrier = barrier, .gather = gather};
+	struct library l = {.transport = argv[1], .rank = s.rank, .ranks = 2, .self = &s, .prepare = prepare, .call = allreduce, .barrier = barrier, .gather = gather};
 	if (tcp) {
 		s.socket = ends[s.rank];
-		l.allreduce = over_tcp, l.barrier = tcp_barrier;
+		l.call = over_tcp, l.barrier = tcp_barrier;
 	}
-	measure(&l, argc - 2, argv + 2);
+	measure(&l, "allreduce", argc - 2, argv + 2);
 	int status = 0;
 	if (child > 0 && (waitpid(child, &status, 0) != child || status != 0))
 		fail("bare's second process failed");

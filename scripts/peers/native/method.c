@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The same numbers as in bench/run.go and bench/oracle.go. */
+/* The same numbers as in bench/run.go, bench/oracle.go and bench/operation.go. */
 enum { adapt_min = 5, adapt_max = 20000, warmup = 2, period = 8191 };
 static const double adapt_seconds = .25;
 
@@ -44,30 +44,84 @@ static float input(int rank, size_t j) {
 	return (x ^ x >> 31) % 8 + 1;
 }
 
+static float sum(int ranks, size_t j) {
+	float all = 0;
+	for (int r = 0; r < ranks; r++)
+		all += input(r, j);
+	return all;
+}
+
+/* An operation has the correct element j of a part of rank's result, and says whether a
+ * rank gives, or gets, one part for each rank. The bus carries factor times the size, or
+ * that times (ranks - 1) / ranks if it is shared. */
+struct operation {
+	const char *name;
+	int gives, gets, factor, shared;
+	float (*want)(const struct library *l, int part, size_t j, size_t count);
+};
+
+static float want_allreduce(const struct library *l, int part, size_t j, size_t count) {
+	(void)part, (void)count;
+	return sum(l->ranks, j);
+}
+
+static float want_allgather(const struct library *l, int part, size_t j, size_t count) {
+	(void)l, (void)count;
+	return input(part, j);
+}
+
+static float want_broadcast(const struct library *l, int part, size_t j, size_t count) {
+	(void)l, (void)part, (void)count;
+	return input(0, j);
+}
+
+static float want_reducescatter(const struct library *l, int part, size_t j, size_t count) {
+	(void)part;
+	return sum(l->ranks, l->rank * count + j);
+}
+
+static float want_alltoall(const struct library *l, int part, size_t j, size_t count) {
+	return input(part, l->rank * count + j);
+}
+
+static const struct operation operations[] = {
+	{"allreduce", 0, 0, 2, 1, want_allreduce},
+	{"allgather", 0, 1, 1, 1, want_allgather},
+	{"broadcast", 0, 0, 1, 0, want_broadcast},
+	{"reducescatter", 1, 0, 1, 1, want_reducescatter},
+	{"alltoall", 1, 1, 1, 1, want_alltoall},
+	{NULL, 0, 0, 0, 0, NULL},
+};
+
 /* A trial measures one size on this rank. */
 struct trial {
 	const struct library *l;
-	size_t count, bytes;
+	const struct operation *op;
+	size_t count;                 /* elements of one part */
+	size_t bytes;                 /* of all parts: the size */
+	size_t given_bytes, got_bytes; /* of the input and of the result */
 	float *given, *want, *work;
+	float *source; /* of the call: inside work, but for alltoall */
 };
 
 /* once makes one iteration: fill, meet the others, call. It returns the seconds of
  * the call alone, and stores when it began. */
 static double once(const struct trial *t, double *begin) {
 	memset(t->work, 0, t->bytes);
-	memcpy(t->work, t->given, t->bytes);
+	if (t->source != t->given)
+		memcpy(t->source, t->given, t->given_bytes);
 	t->l->barrier(t->l->self);
 	*begin = seconds();
-	t->l->allreduce(t->l->self, t->work, t->count);
+	t->l->call(t->l->self, t->work, t->source, t->count);
 	return seconds() - *begin;
 }
 
 /* count_wrong counts wrong elements. It reads the whole result, as a user would. */
 static double count_wrong(const struct trial *t) {
-	if (memcmp(t->work, t->want, t->bytes) == 0)
+	if (memcmp(t->work, t->want, t->got_bytes) == 0)
 		return 0;
 	double wrong = 0;
-	for (size_t j = 0; j < t->count; j++)
+	for (size_t j = 0; j < t->got_bytes / sizeof(float); j++)
 		wrong += t->work[j] != t->want[j];
 	return wrong;
 }
@@ -105,17 +159,18 @@ static double sort_median(double *x, int n) {
  * comparison of their results) are in microseconds. */
 static void report(const struct trial *t, double *times, double *reads, int n, double wrong, int first) {
 	const struct library *l = t->l;
-	double sum = 0;
+	double total = 0;
 	for (int i = 0; i < n; i++)
-		sum += times[i];
+		total += times[i];
 	double median = sort_median(times, n);
 	double p99 = times[(int)ceil(.99 * n) - 1]; /* nearest rank */
 	double algbw = median > 0 ? t->bytes / median / 1e3 : 0;
-	printf("%s\n  {\"op\": \"allreduce\", \"dtype\": \"float32\", \"ranks\": %d, \"transport\": \"%s\", \"size\": %zu, "
+	double factor = t->op->factor * (t->op->shared ? (l->ranks - 1.) / l->ranks : 1);
+	printf("%s\n  {\"op\": \"%s\", \"dtype\": \"float32\", \"ranks\": %d, \"transport\": \"%s\", \"size\": %zu, "
 	       "\"time_us\": %.3f, \"mean_us\": %.3f, \"p99_us\": %.3f, \"read_us\": %.3f, \"algbw\": %.6f, \"busbw\": %.6f, "
 	       "\"wrong\": %.0f, \"iterations\": %d}",
-	       first ? "" : ",", l->ranks, l->transport, t->bytes, median, sum / n, p99, sort_median(reads, n), algbw,
-	       algbw * 2 * (l->ranks - 1) / l->ranks, wrong, n);
+	       first ? "" : ",", t->op->name, l->ranks, l->transport, t->bytes, median, total / n, p99, sort_median(reads, n), algbw,
+	       algbw * factor, wrong, n);
 	fflush(stdout);
 }
 
@@ -153,24 +208,39 @@ static void measure_size(const struct trial *t, int first) {
 	free(every);
 }
 
-void measure(const struct library *l, int sizes, char **size) {
+void measure(const struct library *l, const char *operation, int sizes, char **size) {
+	const struct operation *op = operations;
+	while (op->name && strcmp(op->name, operation) != 0)
+		op++;
+	if (!op->name)
+		fail("%s is not an operation", operation);
+	size_t spread = op->gives || op->gets ? l->ranks : 1, last = 0;
+	int measured = 0;
 	if (l->rank == 0)
 		printf("[");
 	for (int i = 0; i < sizes; i++) {
-		struct trial t = {.l = l, .bytes = strtoull(size[i], NULL, 10)};
-		t.count = t.bytes / sizeof(float);
-		if (t.count == 0 || t.count * sizeof(float) != t.bytes)
+		size_t bytes = strtoull(size[i], NULL, 10);
+		if (bytes == 0 || bytes % sizeof(float) != 0)
 			fail("%s is not a multiple of the 4 bytes of a float32", size[i]);
-		t.given = allocate(t.bytes);
-		t.want = allocate(t.bytes);
+		struct trial t = {.l = l, .op = op, .count = bytes / sizeof(float) / spread};
+		t.count = t.count ? t.count : 1;
+		if (t.count == last)
+			continue;
+		last = t.count;
+		size_t part = t.count * sizeof(float);
+		t.bytes = spread * part;
+		t.given_bytes = op->gives ? t.bytes : part;
+		t.got_bytes = op->gets ? t.bytes : part;
+		t.given = allocate(t.given_bytes);
+		t.want = allocate(t.got_bytes);
 		t.work = allocate(t.bytes);
-		for (size_t j = 0; j < t.count; j++) {
+		t.source = op->gives && op->gets ? t.given : op->gets ? t.work + l->rank * t.count : t.work;
+		for (size_t j = 0; j < t.given_bytes / sizeof(float); j++)
 			t.given[j] = input(l->rank, j);
-			for (int r = 0; r < l->ranks; r++)
-				t.want[j] += input(r, j);
-		}
-		l->prepare(l->self, t.work, t.count);
-		measure_size(&t, i == 0);
+		for (size_t j = 0; j < t.got_bytes / sizeof(float); j++)
+			t.want[j] = op->want(l, j / t.count, j % t.count, t.count);
+		l->prepare(l->self, t.work, t.source, t.count);
+		measure_size(&t, measured++ == 0);
 		free(t.given);
 		free(t.want);
 		free(t.work);

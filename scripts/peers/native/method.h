@@ -16,20 +16,21 @@ struct library {
 	int rank, ranks;
 	void *self; /* passed to each function */
 
-	/* prepare gets the memory that calls of allreduce use until the next prepare. It
-	 * is not timed. */
-	void (*prepare)(void *self, float *data, size_t count);
-	/* allreduce sums data over the ranks, in place. */
-	void (*allreduce)(void *self, float *data, size_t count);
+	/* prepare gets the arguments of call until the next prepare. It is not timed. */
+	void (*prepare)(void *self, float *result, float *input, size_t count);
+	/* call makes one call of the operation; count is as in MPI. All but alltoall are in
+	 * place: the input is the result's memory, for allgather the rank's part of it, and a
+	 * reducescatter leaves its result at the beginning. */
+	void (*call)(void *self, float *result, float *input, size_t count);
 	void (*barrier)(void *self);
 	/* gather stores every rank's mine in every, in rank order. */
 	void (*gather)(void *self, double *mine, double *every, size_t count);
 };
 
-/* measure measures an allreduce of each size, given as decimal digits in bytes. Rank
- * 0 writes a JSON array to stdout, with those fields of "ringtrain bench collective
- * --json" that the tables need. */
-void measure(const struct library *l, int sizes, char **size);
+/* measure measures an operation of "ringtrain bench collective" with each size, given as
+ * decimal digits in bytes. Rank 0 writes a JSON array to stdout, with those fields of
+ * "ringtrain bench collective --json" that the tables need. */
+void measure(const struct library *l, const char *operation, int sizes, char **size);
 
 /* fail ends the process. */
 void fail(const char *format, ...);

@@ -1,21 +1,53 @@
-/* Measures MPI_Allreduce. Usage: mpirun -np N ./openmpi TRANSPORT BYTES...
- * TRANSPORT is only a name for the report; mpirun's options choose the real one. */
+/* Measures an operation of Open MPI. Usage: mpirun -np N ./openmpi OPERATION TRANSPORT
+ * BYTES... TRANSPORT is only a name for the report; mpirun's options choose the real one. */
 #include "method.h"
 
 #include <limits.h>
 #include <mpi.h>
+#include <string.h>
 
-static void prepare(void *self, float *data, size_t count) {
-	(void)self, (void)data;
+static void prepare(void *self, float *result, float *input, size_t count) {
+	(void)self, (void)result, (void)input;
 	if (count > INT_MAX)
 		fail("MPI counts elements in an int: %zu are too many", count);
 }
 
 /* We check no errors: MPI's default handler ends the job with a message. */
-static void allreduce(void *self, float *data, size_t count) {
-	(void)self;
-	MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+static void allreduce(void *self, float *result, float *input, size_t count) {
+	(void)self, (void)input;
+	MPI_Allreduce(MPI_IN_PLACE, result, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
+
+static void allgather(void *self, float *result, float *input, size_t count) {
+	(void)self, (void)input;
+	MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, result, (int)count, MPI_FLOAT, MPI_COMM_WORLD);
+}
+
+static void broadcast(void *self, float *result, float *input, size_t count) {
+	(void)self, (void)input;
+	MPI_Bcast(result, (int)count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+}
+
+static void reducescatter(void *self, float *result, float *input, size_t count) {
+	(void)self, (void)input;
+	MPI_Reduce_scatter_block(MPI_IN_PLACE, result, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void alltoall(void *self, float *result, float *input, size_t count) {
+	(void)self;
+	MPI_Alltoall(input, (int)count, MPI_FLOAT, result, (int)count, MPI_FLOAT, MPI_COMM_WORLD);
+}
+
+static const struct {
+	const char *name;
+	void (*call)(void *self, float *result, float *input, size_t count);
+} calls[] = {
+	{"allreduce", allreduce},
+	{"allgather", allgather},
+	{"broadcast", broadcast},
+	{"reducescatter", reducescatter},
+	{"alltoall", alltoall},
+};
 
 static void barrier(void *self) {
 	(void)self;
@@ -29,12 +61,17 @@ static void gather(void *self, double *mine, double *every, size_t count) {
 
 int main(int argc, char **argv) {
 	MPI_Init(&argc, &argv);
-	if (argc < 3)
-		fail("usage: openmpi TRANSPORT BYTES...");
-	struct library l = {.transport = argv[1], .prepare = prepare, .allreduce = allreduce, .barrier = barrier, .gather = gather};
+	if (argc < 4)
+		fail("usage: openmpi OPERATION TRANSPORT BYTES...");
+	struct library l = {.transport = argv[2], .prepare = prepare, .barrier = barrier, .gather = gather};
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+		if (strcmp(calls[i].name, argv[1]) == 0)
+			l.call = calls[i].call;
+	if (!l.call)
+		fail("%s is not an operation", argv[1]);
 	MPI_Comm_rank(MPI_COMM_WORLD, &l.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &l.ranks);
-	measure(&l, argc - 2, argv + 2);
+	measure(&l, argv[1], argc - 3, argv + 3);
 	MPI_Finalize();
 	return 0;
 }

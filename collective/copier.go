@@ -31,8 +31,11 @@ func (c *copier) exchanger(o *Operation, most int) Reducer {
 	}
 	o.Call.Method, o.Part, o.Len = uint8(schedule.Shared), 0, uint32(most)
 	read := (c.size - 1) * most
-	if o.Call.Kind == KindAllGather { // otherwise a rank reads one piece of what each gives
+	switch o.Call.Kind {
+	case KindAllGather: // every rank reads all of it
 		read *= c.size
+	case KindScatter: // the root gives it all, and each of the others reads a piece
+		read /= c.size
 	}
 	c.readInAll += read
 	return r

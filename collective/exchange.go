@@ -8,8 +8,8 @@ func (c *Call) Gives(rank int) bool {
 
 // Finish fills in o.Dst on a rank, if it has a result there, from what all ranks give to the
 // call, by rank. It is how a Reducer carries out an Exchange, so the pieces have one length.
-// Finish may change the list given, and only reads its elements. What the rank itself gives
-// may be o.Src.
+// Finish may change the list, but only reads the bytes, some of which may be in o.Dst: what
+// the rank itself gives.
 func (o *Operation) Finish(rank int, given [][]byte, chain *Chain) {
 	c, root := &o.Call, int(o.Call.Root)
 	dst := o.Dst.memory()

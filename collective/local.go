@@ -10,7 +10,8 @@ import (
 
 // Local makes the views and transports of a job whose n ranks are goroutines of
 // this process. A message is copied once, from the sender's memory to the
-// receiver's. An AllReduce, a Barrier and a small AllGather need no messages.
+// receiver's. An AllReduce, a Barrier and all other small calls with pieces of one length need
+// no messages.
 func Local(n int) ([]View, []Transport) {
 	members := make([]Member, n)
 	for r := range members {

@@ -152,11 +152,16 @@ func TestTrafficOfSharedMemory(t *testing.T) {
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		assert.NoError(t, g.Broadcast(ctx, collective.Of(make([]int32, 8)), 0))
 		assert.NoError(t, g.AllToAll(ctx, collective.Of(make([]int32, 16)), collective.Of(make([]int32, 16))))
+		assert.NoError(t, g.ReduceScatter(ctx, collective.Of(make([]int32, 4)), collective.Of(make([]int32, 16)), collective.Sum))
+		assert.NoError(t, g.Reduce(ctx, collective.Of(make([]int32, 8)), collective.Of(make([]int32, 8)), collective.Sum, 1))
+		assert.NoError(t, g.Gather(ctx, collective.Of(make([]int32, 16)), collective.Of(make([]int32, 4)), 2))
+		assert.NoError(t, g.Scatter(ctx, collective.Of(make([]int32, 4)), collective.Of(make([]int32, 16)), 3))
 	})
-	require.Equal(t, collective.Traffic{Shared: before.Shared + 3*32/4 + 3*64/4}, groups[1].Traffic())
+	small := groups[1].Traffic()
+	require.Equal(t, collective.Traffic{Shared: before.Shared + 3*(32+64+64+32+16+16)/4}, small)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		assert.NoError(t, g.Broadcast(ctx, collective.Of(make([]byte, collective.ExchangeBytes+1)), 0))
 	})
-	require.Equal(t, before.Shared+24+48, groups[1].Traffic().Shared)
+	require.Equal(t, small.Shared, groups[1].Traffic().Shared)
 	require.Positive(t, groups[1].Traffic().Messages)
 }

@@ -60,6 +60,14 @@ func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
 	}
 }
 
+// reduce is Range for a call. It takes the short path of FoldPair if there is one.
+func (c *Chain) reduce(call *Call, at int, dst []byte, operands [][]byte) {
+	if len(operands) == 2 && FoldPair(call, at, dst, operands[0], operands[1]) {
+		return
+	}
+	c.Range(call.DType, call.Op, at, dst, operands)
+}
+
 // sumBlock is Range for sums and means of float32 within one block, without another list
 // of operands. It reports whether it did.
 func (c *Chain) sumBlock(t DType, op Op, at int, dst []byte, operands [][]byte) bool {

@@ -6,10 +6,9 @@ func (c *Call) Gives(rank int) bool {
 	return c.Kind != KindBroadcast && c.Kind != KindScatter || rank == int(c.Root)
 }
 
-// Finish fills in o.Dst on a rank, if it has a result there, from what all ranks give to the
-// call, by rank. It is how a Reducer carries out an Exchange, so the pieces have one length.
-// Finish may change the list, but only reads the bytes, some of which may be in o.Dst: what
-// the rank itself gives.
+// Finish completes an Exchange on a rank: it fills in o.Dst, if the rank gets a result. given
+// is what each rank gives, by rank; what this rank gives may be part of o.Dst. Finish may
+// change the list.
 func (o *Operation) Finish(rank int, given [][]byte, chain *Chain) {
 	c, root := &o.Call, int(o.Call.Root)
 	dst := o.Dst.memory()
@@ -35,10 +34,10 @@ func (o *Operation) Finish(rank int, given [][]byte, chain *Chain) {
 		for r, b := range given {
 			given[r] = cut(b, rank, len(dst))
 		}
-		o.foldGiven(o.Src.arena+rank*o.Dst.n, dst, given, chain)
+		chain.reduce(c, o.Src.arena+rank*o.Dst.n, dst, given)
 	case KindReduce:
 		if rank == root {
-			o.foldGiven(o.Src.arena, dst, given, chain)
+			chain.reduce(c, o.Src.arena, dst, given)
 		}
 	}
 }
@@ -53,12 +52,4 @@ func gatherAll(dst []byte, given [][]byte) {
 	for _, b := range given {
 		at += copy(dst[at:], b)
 	}
-}
-
-// foldGiven folds elements of all ranks, which begin at index at of their arena, into dst.
-func (o *Operation) foldGiven(at int, dst []byte, given [][]byte, chain *Chain) {
-	if len(given) == 2 && FoldPair(&o.Call, at, dst, given[0], given[1]) {
-		return
-	}
-	chain.Range(o.Call.DType, o.Call.Op, at, dst, given)
 }

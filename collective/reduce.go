@@ -39,12 +39,9 @@ func (e *executor) reduce(o *Operation) error {
 // foldRange folds all ranks' elements into dst. They begin at index at of their
 // arena; operand(r) holds those of rank r.
 func (e *executor) foldRange(h *Header, at int, dst []byte, operand func(rank int) []byte) {
-	if e.size == 2 && FoldPair(&h.Call, at, dst, operand(0), operand(1)) {
-		return
-	}
 	e.operands = e.operands[:0]
 	for r := range e.size {
 		e.operands = append(e.operands, operand(r))
 	}
-	e.chain.Range(h.Call.DType, h.Call.Op, at, dst, e.operands)
+	e.chain.reduce(&h.Call, at, dst, e.operands)
 }

@@ -26,6 +26,8 @@ type Chain struct {
 	wide []uint64 // partial results wider than an element, or that must not overwrite an operand
 	room [][]byte // operands of one block, for Range
 
+	pieces [][]byte // operands of one rank's piece, for Operation.Finish
+
 	// Operands as slices of their element type.
 	singles [][]float32
 	narrow  [][]int32

@@ -7,8 +7,7 @@ func (c *Call) Gives(rank int) bool {
 }
 
 // Finish completes an Exchange on a rank: it fills in o.Dst, if the rank gets a result. given
-// is what each rank gives, by rank; what this rank gives may be part of o.Dst. Finish may
-// change the list.
+// is what each rank gives, by rank; what this rank gives may be part of o.Dst.
 func (o *Operation) Finish(rank int, given [][]byte, chain *Chain) {
 	c, root := &o.Call, int(o.Call.Root)
 	dst := o.Dst.memory()
@@ -31,10 +30,12 @@ func (o *Operation) Finish(rank int, given [][]byte, chain *Chain) {
 			gatherAll(dst, given)
 		}
 	case KindReduceScatter:
-		for r, b := range given {
-			given[r] = cut(b, rank, len(dst))
+		chain.pieces = chain.pieces[:0]
+		for _, b := range given {
+			chain.pieces = append(chain.pieces, cut(b, rank, len(dst)))
 		}
-		chain.reduce(c, o.Src.arena+rank*o.Dst.n, dst, given)
+		chain.reduce(c, o.Src.arena+rank*o.Dst.n, dst, chain.pieces)
+		clear(chain.pieces) // it would keep the caller's memory
 	case KindReduce:
 		if rank == root {
 			chain.reduce(c, o.Src.arena, dst, given)

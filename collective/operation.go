@@ -1,6 +1,6 @@
 package collective
 
-// ExchangeBytes is the maximum that a rank gives to an Exchange by a Reducer.
+// ExchangeBytes is the maximum that a rank gives to an Exchange by a Reducer, in bytes.
 const ExchangeBytes = 16 << 10
 
 // An Operation is one call as an Engine carries it out. A Group allocates it

@@ -122,15 +122,11 @@ func (l *local) workAlone(o *Operation) {
 	switch o.Call.Kind {
 	case KindAllReduce:
 		l.fold(o, 0, o.Src.n)
-	case KindAllGather:
-		for r := range l.hub.size {
-			l.gatherInto(r, o)
-		}
+	case KindBarrier:
 	default:
 		rv := &l.hub.rendezvous
 		for r := range rv.participants {
-			l.operands = append(l.operands[:0], rv.src...)
-			rv.participants[r].o.Finish(r, l.operands, &l.chain)
+			rv.participants[r].o.Finish(r, rv.src, &l.chain)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Compares an operation of ringtrain, by default allreduce, with those of Gloo and Open MPI
-# on this machine, in one run. Each round measures every program once, in a different order. The results
-# are Markdown tables for each number of ranks. docs/benchmarks.md says how to read
-# them and what makes the comparison fair.
+# on this machine, in one run. Each round measures every program once, in a different
+# order. The results are Markdown tables for each number of ranks. docs/benchmarks.md says
+# how to read them and what makes the comparison fair.
 set -euo pipefail
 # shellcheck source=scripts/rounds.sh
 source "$(dirname "${BASH_SOURCE[0]}")/rounds.sh"
@@ -110,9 +110,11 @@ method() {
 }
 
 find_gloo() {
-	wanted gloo "$peers" && [[ $operation != reducescatter ]] || return 0
+	wanted gloo "$peers" || return 0
 	local cxx=${CXX:-c++} log=$work/gloo.log
-	if ! command -v "$cxx" >/dev/null; then
+	if [[ $operation == reducescatter ]]; then
+		note "Not measured: Gloo, because it has no comparable reducescatter."
+	elif ! command -v "$cxx" >/dev/null; then
 		note "Not measured: Gloo, because there is no C++ compiler. On Debian: apt-get install g++ libgloo-dev"
 	elif ! "$cxx" -E -x c++ - <<<'#include <gloo/allreduce.h>' >/dev/null 2>&1; then
 		note "Not measured: Gloo, because it is not installed. On Debian: apt-get install libgloo-dev"

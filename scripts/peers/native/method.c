@@ -52,8 +52,8 @@ static float sum(int ranks, size_t j) {
 }
 
 /* An operation has the correct element j of a part of rank's result, and says whether a
- * rank gives, or gets, one part for each rank. The bus carries factor times the size, or
- * that times (ranks - 1) / ranks if it is shared. */
+ * rank gives, or gets, one part for each rank. busbw is algbw times factor, and
+ * times (ranks - 1) / ranks if shared is set. */
 struct operation {
 	const char *name;
 	int gives, gets, factor, shared;

@@ -2,9 +2,9 @@
 // declarations. go generate in that package runs it.
 //
 // A product kernel is named for its instruction set, its rows and its registers per row,
-// such as avx2Rows6x2. It keeps a tile of C in registers for the whole inner dimension. Dots
-// kernels do that for a few rows and a transposed B, and narrow kernels for a few columns of
-// it: a register of theirs has neighbouring rows of C.
+// such as avx2Rows6x2. It keeps a tile of C in registers for the whole inner dimension.
+// Packed kernels do that for packed A and B, dots kernels for a few rows and a transposed B,
+// and narrow kernels for a few columns of it: a register of theirs has neighbouring rows of C.
 package main
 
 import (
@@ -19,8 +19,9 @@ type set struct {
 	bytes     int // of a register
 	vector    func() reg.VecVirtual
 	registers int
-	masks     bool    // stores and loads under a mask register
-	shapes    []shape // of product kernels
+	masks     bool     // stores and loads under a mask register
+	shapes    []shape  // of product kernels
+	packed    rowRange // no larger than the shape with as many registers per row
 	dots      []rowRange
 	narrow    int // the most columns of a narrow kernel
 }
@@ -29,13 +30,13 @@ type set struct {
 // smaller number of rows, too.
 type shape struct{ rows, vectors int }
 
-// A rowRange is the dots kernels for these numbers of rows, all with the same number of
-// registers per row.
+// A rowRange is kernels for these numbers of rows, all with the same number of registers per
+// row.
 type rowRange struct{ from, to, vectors int }
 
 var sets = []set{
-	{"avx2", 32, YMM, 16, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}, []rowRange{{1, 5, 2}, {1, 1, 4}}, 10},
-	{"avx512", 64, ZMM, 32, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}, []rowRange{{5, 8, 2}}, 12},
+	{"avx2", 32, YMM, 16, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}, rowRange{4, 6, 2}, []rowRange{{1, 5, 2}, {1, 1, 4}}, 10},
+	{"avx512", 64, ZMM, 32, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}, rowRange{7, 14, 2}, []rowRange{{5, 8, 2}}, 12},
 }
 
 func main() {
@@ -45,6 +46,9 @@ func main() {
 			for rows := 1; rows <= shape.rows; rows++ {
 				product(s, rows, shape.vectors)
 			}
+		}
+		for rows := s.packed.from; rows <= s.packed.to; rows++ {
+			packed(s, rows, s.packed.vectors)
 		}
 		copies(s)
 		transposes(s)

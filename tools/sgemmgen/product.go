@@ -35,6 +35,50 @@ func product(s set, rows, vectors int) {
 	a, c := field(t, tileA), field(t, tileC)
 	rowA, stepA := field(t, tileRowA), field(t, tileStepA)
 	Label("tile")
+	sums := tile(s, t, c, rows, vectors)
+	steps(s, t, sums, rowPointers(a, rowA, rows), rowA, stepA)
+	finish(s, t, sums, c)
+	ADDQ(t.Offset(tileNextA), a)
+	DECQ(t.Offset(tileCount))
+	JNZ(LabelRef("tile"))
+	kernel.End()
+}
+
+// packed emits a kernel like product's for packed A and B. Steps lie next to each other there,
+// so that most of them need no instructions but loads and multiplications.
+func packed(s set, rows, vectors int) {
+	name := fmt.Sprintf("%sPacked%dx%d", s.name, rows, vectors)
+	kernel.Begin(name, "(t *[16]uint64)", fmt.Sprintf("%s computes tiles of %d rows and %d columns from packed A and B.", name, rows, vectors*s.bytes/4))
+	t := kernel.Pointer("t")
+	a, c := Mem{Base: field(t, tileA)}, field(t, tileC)
+	Label("tile")
+	sums := tile(s, t, c, rows, vectors)
+	b, k := Mem{Base: field(t, tileB)}, field(t, tileK)
+	stepA, stepB := 4*rows, vectors*s.bytes
+	kernel.Loops(k, 1, func(step int) {
+		var right []reg.VecVirtual
+		for v := range vectors {
+			right = append(right, load(b.Offset(step*stepB+v*s.bytes), s.vector()))
+		}
+		for i, row := range sums {
+			left := s.vector()
+			VBROADCASTSS(a.Offset(step*stepA+4*i), left)
+			for v, sum := range row {
+				VFMADD231PS(right[v], left, sum)
+			}
+		}
+	}, func(steps int) {
+		kernel.Move(steps*stepA, a)
+		kernel.Move(steps*stepB, b)
+	})
+	finish(s, t, sums, c)
+	DECQ(t.Offset(tileCount))
+	JNZ(LabelRef("tile"))
+	kernel.End()
+}
+
+// tile returns the registers of a tile of C, which it clears, and fetches C.
+func tile(s set, t Mem, c reg.GPVirtual, rows, vectors int) [][]reg.VecVirtual {
 	sums := make([][]reg.VecVirtual, rows)
 	for i := range sums {
 		for range vectors {
@@ -44,12 +88,7 @@ func product(s set, rows, vectors int) {
 		}
 	}
 	prefetch(t, c, rows, vectors*s.bytes)
-	steps(s, t, sums, rowPointers(a, rowA, rows), rowA, stepA)
-	finish(s, t, sums, c)
-	ADDQ(t.Offset(tileNextA), a)
-	DECQ(t.Offset(tileCount))
-	JNZ(LabelRef("tile"))
-	kernel.End()
+	return sums
 }
 
 // prefetch fetches the tile of C, which is needed only after the loop. In large matrices each

@@ -16,7 +16,7 @@ const (
 // AVX-512, both with the AVX-512 kernels and with those for AVX2.
 const (
 	fewRows    = 128 // of C: B is read once for a few of them
-	fewColumns = 512 // of C: A is read once for a few of them
+	fewColumns = 512 // of C: A is read once for a few of them; see kernels.fewColumns, too
 	farApart   = 512 // elements between neighbours in a column of A
 	shortInner = 64
 )
@@ -78,7 +78,11 @@ func (x *blocked) plan() {
 	x.count = (x.M + tallest - 1) / tallest
 	x.height, x.taller = x.M/x.count, x.M%x.count
 	x.packB = x.b.Transposed || x.M > fewRows && x.K > shortInner
-	x.packA = k.adjacent || x.N > fewColumns || x.a.Transposed && x.a.Stride >= farApart && x.N > shortInner
+	columns := fewColumns
+	if x.packB {
+		columns = k.fewColumns
+	}
+	x.packA = k.adjacent || x.N > columns || x.a.Transposed && x.a.Stride >= farApart && x.N > shortInner
 }
 
 // row returns the first row of a tile.
@@ -170,7 +174,7 @@ func (x *blocked) column(tile, end, vectors, from, j int) {
 		}
 		t.c = &x.c.Data[x.row(tile)*x.c.Stride+j]
 		t.count = to - tile
-		x.kernels.product[vectors][height](t.words())
+		x.kernels.tile(vectors, height, x.packA && x.packB)(t.words())
 		tile = to
 	}
 }

@@ -9,6 +9,11 @@ type kernels struct {
 	// product computes tiles of C: product[v][r] those of r rows of v registers. There are
 	// kernels for all smaller r, and none for product[v][0].
 	product [9][]func(*tileWords)
+	// packed computes tiles with 2 registers per row from packed A and B: packed[r] those of r
+	// rows. Some are nil.
+	packed []func(*tileWords)
+	// fewColumns replaces the constant if B is packed, because packed kernels are faster.
+	fewColumns int
 	// adjacent kernels load several rows of A at once, so A must be packed.
 	adjacent bool
 	// copy moves rows of up to one register, and writes whole ones.
@@ -29,6 +34,15 @@ type kernels struct {
 
 // rows returns the number of rows of the largest tile with v registers per row.
 func (k *kernels) rows(v int) int { return len(k.product[v]) - 1 }
+
+// tile returns the kernel for tiles of some rows with v registers per row. packed means that A
+// and B are packed.
+func (k *kernels) tile(v, rows int, packed bool) func(*tileWords) {
+	if packed && v == 2 && rows < len(k.packed) && k.packed[rows] != nil {
+		return k.packed[rows]
+	}
+	return k.product[v][rows]
+}
 
 // tiles is what a product kernel computes: count tiles of C below each other. All steps are
 // in bytes. tools/sgemmgen has the same list of fields.

@@ -114,6 +114,21 @@ func avx2Rows3x4(t *[16]uint64)
 //go:noescape
 func avx2Rows1x8(t *[16]uint64)
 
+// avx2Packed4x2 computes tiles of 4 rows and 16 columns from packed A and B.
+//
+//go:noescape
+func avx2Packed4x2(t *[16]uint64)
+
+// avx2Packed5x2 computes tiles of 5 rows and 16 columns from packed A and B.
+//
+//go:noescape
+func avx2Packed5x2(t *[16]uint64)
+
+// avx2Packed6x2 computes tiles of 6 rows and 16 columns from packed A and B.
+//
+//go:noescape
+func avx2Packed6x2(t *[16]uint64)
+
 // avx2Copy copies rows of at most one register, and writes whole registers.
 //
 //go:noescape
@@ -388,6 +403,46 @@ func avx512Rows2x8(t *[16]uint64)
 //
 //go:noescape
 func avx512Rows3x8(t *[16]uint64)
+
+// avx512Packed7x2 computes tiles of 7 rows and 32 columns from packed A and B.
+//
+//go:noescape
+func avx512Packed7x2(t *[16]uint64)
+
+// avx512Packed8x2 computes tiles of 8 rows and 32 columns from packed A and B.
+//
+//go:noescape
+func avx512Packed8x2(t *[16]uint64)
+
+// avx512Packed9x2 computes tiles of 9 rows and 32 columns from packed A and B.
+//
+//go:noescape
+func avx512Packed9x2(t *[16]uint64)
+
+// avx512Packed10x2 computes tiles of 10 rows and 32 columns from packed A and B.
+//
+//go:noescape
+func avx512Packed10x2(t *[16]uint64)
+
+// avx512Packed11x2 computes tiles of 11 rows and 32 columns from packed A and B.
+//
+//go:noescape
+func avx512Packed11x2(t *[16]uint64)
+
+// avx512Packed12x2 computes tiles of 12 rows and 32 columns from packed A and B.
+//
+//go:noescape
+func avx512Packed12x2(t *[16]uint64)
+
+// avx512Packed13x2 computes tiles of 13 rows and 32 columns from packed A and B.
+//
+//go:noescape
+func avx512Packed13x2(t *[16]uint64)
+
+// avx512Packed14x2 computes tiles of 14 rows and 32 columns from packed A and B.
+//
+//go:noescape
+func avx512Packed14x2(t *[16]uint64)
 
 // avx512Copy copies rows of at most one register, and writes whole registers.
 //

@@ -13,6 +13,8 @@ var avx2 = kernels{
 		4: {nil, avx2Rows1x4, avx2Rows2x4, avx2Rows3x4},
 		8: {nil, avx2Rows1x8},
 	},
+	packed:     []func(*tileWords){4: avx2Packed4x2, avx2Packed5x2, avx2Packed6x2},
+	fewColumns: 60,
 	dots: [3]([]func(*dotsWords)){
 		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2, avx2Dots5x2},
 		2: {nil, avx2Dots1x4},
@@ -31,6 +33,9 @@ var avx512 = kernels{
 		4: {nil, avx512Rows1x4, avx512Rows2x4, avx512Rows3x4, avx512Rows4x4, avx512Rows5x4, avx512Rows6x4},
 		8: {nil, avx512Rows1x8, avx512Rows2x8, avx512Rows3x8},
 	},
+	packed: []func(*tileWords){7: avx512Packed7x2, avx512Packed8x2, avx512Packed9x2, avx512Packed10x2,
+		avx512Packed11x2, avx512Packed12x2, avx512Packed13x2, avx512Packed14x2},
+	fewColumns: fewColumns, // fewer have not been tried
 	dots: [3]([]func(*dotsWords)){
 		// A wider register takes more instructions to fill with parts of rows.
 		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2},

@@ -170,6 +170,21 @@ func TestLargeShapesHaveTheBitsOfTheReference(t *testing.T) {
 	})
 }
 
+// Numbers of rows for which each packed kernel is used, with whole and partial iterations.
+func TestPackedShapesHaveTheBitsOfTheReference(t *testing.T) {
+	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
+		r := rand.New(rand.NewPCG(19, 20))
+		for _, rows := range []int{11, 13, 14, 15, 17, 19, 21, 24, 26, 28} {
+			for _, k := range []int{1, 3, 4, 6, Block + 9} {
+				for beta := range 2 {
+					m := maker{Rand: r, shift: r.IntN(16), gap: r.IntN(3), values: func() float32 { return float32(r.NormFloat64()) }}
+					compare(t, x, m, Shape{rows, fewColumns + 12, k}, false, true, float32(beta))
+				}
+			}
+		}
+	})
+}
+
 // Numbers of rows and columns for which each dots kernel is used.
 func TestFewRowsHaveTheBitsOfTheReference(t *testing.T) {
 	everyMultiplier(t, func(t *testing.T, x *Multiplier) {

@@ -47,7 +47,7 @@ bench: ## run all benchmarks, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PKG)
 
 pgo: ## profile small calls again, for the compiler; needs two idle cores
-	$(GO) test ./collective/shm -run '^$$' -bench 'AllReduce/^4(096)?$$' -benchtime 5s \
+	$(GO) test ./collective/shm -run '^$$' -bench 'AllReduce/^4(096)?$$|SmallCalls' -benchtime 5s \
 		-cpuprofile cmd/ringtrain/default.pgo -o /dev/null
 
 cross: ## type-check everything for other systems

@@ -69,3 +69,32 @@ func BenchmarkAllReduce(b *testing.B, connect Maker) {
 		})
 	}
 }
+
+// BenchmarkSmallCalls measures calls of 8 B per rank between two ranks in one process.
+func BenchmarkSmallCalls(b *testing.B, connect Maker) {
+	type vector = collective.Vector
+	for name, call := range map[string]func(ctx context.Context, g *collective.Group, one, all, other vector) error{
+		"AllGather": func(ctx context.Context, g *collective.Group, one, all, _ vector) error {
+			return g.AllGather(ctx, all, one)
+		},
+		"AllToAll": func(ctx context.Context, g *collective.Group, _, all, other vector) error {
+			return g.AllToAll(ctx, other, all)
+		},
+		"Broadcast": func(ctx context.Context, g *collective.Group, one, _, _ vector) error {
+			return g.Broadcast(ctx, one, 0)
+		},
+		"ReduceScatter": func(ctx context.Context, g *collective.Group, one, all, _ vector) error {
+			return g.ReduceScatter(ctx, one, all, collective.Sum)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			groups := connect(b, 2)
+			Run(b, groups, func(ctx context.Context, g *collective.Group) {
+				one, all, other := collective.Of(make([]float32, 2)), collective.Of(make([]float32, 4)), collective.Of(make([]float32, 4))
+				for range b.N {
+					assert.NoError(b, call(ctx, g, one, all, other))
+				}
+			})
+		})
+	}
+}

@@ -45,7 +45,8 @@ func TestMethodsMixed(t *testing.T) {
 
 func TestAllocations(t *testing.T) { collectivetest.TestAllocations(t, groups) }
 
-func BenchmarkAllReduce(b *testing.B) { collectivetest.BenchmarkAllReduce(b, groups) }
+func BenchmarkAllReduce(b *testing.B)  { collectivetest.BenchmarkAllReduce(b, groups) }
+func BenchmarkSmallCalls(b *testing.B) { collectivetest.BenchmarkSmallCalls(b, groups) }
 
 func groups(t testing.TB, n int) []*collective.Group {
 	views, transports := connect(t, n, oneHost, shm.Options{Must: true})

@@ -117,7 +117,7 @@ func TestAlloc(t *testing.T) {
 			rows, err := Run(ctx, g, s)
 			assert.NoError(t, err)
 			assert.Len(t, rows, 2)
-			assert.Equal(t, []int{count}, asked, "%s: the larger of input and result, of the largest size", name)
+			assert.Equal(t, []int{count, count}, asked, "%s: for the input and for the calls, the larger of input and result, of the largest size", name)
 			for _, r := range rows {
 				assert.Zero(t, r.Wrong(), name)
 			}

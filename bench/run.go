@@ -44,7 +44,7 @@ type Spec struct {
 	// the algorithm. Run only compares it between the ranks.
 	Way string
 
-	// Alloc makes the memory of the calls, once. nil means Go's heap.
+	// Alloc makes the memory of the calls and of their input, once each. nil means Go's heap.
 	Alloc func(t collective.DType, count int) (collective.Vector, error)
 
 	// Device, if not nil, has the memory of the calls. Then Alloc must be nil.
@@ -170,12 +170,12 @@ func (s *Spec) memory(op *operation, ranks int) (p places, err error) {
 	}
 	spread := max(op.in(ranks), op.out(ranks))
 	most := max(1, slices.Max(s.Sizes)/s.DType.Size()/spread) * spread
-	if s.Device == nil {
-		p.work, err = s.Alloc(s.DType, most)
-		return p, err
+	alloc := s.Alloc
+	if s.Device != nil {
+		alloc = s.Device.Alloc
 	}
-	if p.given, err = s.Device.Alloc(s.DType, most); err == nil {
-		p.work, err = s.Device.Alloc(s.DType, most)
+	if p.given, err = alloc(s.DType, most); err == nil {
+		p.work, err = alloc(s.DType, most)
 	}
 	return p, err
 }
@@ -190,7 +190,9 @@ func (b *buffers) allocate(seed uint64, memory places) (err error) {
 	if op.reduces {
 		o.reduction, results = s.Reduction, o
 	}
-	if b.given, err = allocate(s.DType, count*op.in(n)); err != nil {
+	if s.Alloc != nil {
+		b.given = memory.given.Slice(0, count*op.in(n))
+	} else if b.given, err = allocate(s.DType, count*op.in(n)); err != nil {
 		return err
 	}
 	fill(b.given, nil, func(j int) int64 { return o.input(g.Rank(), j) })

@@ -9,8 +9,8 @@ import (
 // Rank r contributes counts[r] elements, or src.n if counts is nil.
 func (c *copier) allGather(o *Operation) error {
 	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
-	if r := c.exchanger(o, src.Bytes()); r != nil {
-		return r.Exchange(o)
+	if done, err := c.exchange(o, src.Bytes()); done || err != nil {
+		return err
 	}
 	width := src.dtype.Size()
 	piece := func(r int) []byte {

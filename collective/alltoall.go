@@ -5,8 +5,8 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // allToAll sends piece r of this rank to rank r, and receives the piece from rank
 // r, for all r.
 func (c *copier) allToAll(o *Operation) error {
-	if r := c.exchanger(o, o.Src.Bytes()); r != nil {
-		return r.Exchange(o)
+	if done, err := c.exchange(o, o.Src.Bytes()); done || err != nil {
+		return err
 	}
 	h, per, width := &o.Header, schedule.SegmentBytes, o.Call.DType.Size()
 	h.Call.Method = uint8(schedule.Direct)

@@ -5,8 +5,8 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // broadcast copies the root's o.Dst to o.Dst on every rank.
 func (c *copier) broadcast(o *Operation) error {
 	h, v := &o.Header, o.Dst
-	if r := c.exchanger(o, v.Bytes()); r != nil {
-		return r.Exchange(o)
+	if done, err := c.exchange(o, v.Bytes()); done || err != nil {
+		return err
 	}
 	plan := schedule.PlanBroadcast(c.size, v.n, v.dtype.Size())
 	h.Call.Method = uint8(plan.Method)

@@ -8,9 +8,11 @@ type copier struct {
 	wire
 	situation schedule.Situation // what plans depend on
 	reduces   Reducer            // nil if the transport has none
+	// lends is Abilities.Lend.
+	lends func(o *Operation, most int) (done bool, err error)
 
 	reduced   int // bytes that this rank gave to the Reducer's AllReduce
-	readInAll int // bytes that all ranks together read from each other in its Exchange
+	readInAll int // bytes that all ranks together read from each other in its Exchange, or in Lend
 }
 
 // reducer returns the Reducer, or nil if there is none or another method is
@@ -22,23 +24,36 @@ func (c *copier) reducer() Reducer {
 	return c.reduces
 }
 
-// exchanger prepares a call in which a rank gives at most most bytes for the Reducer's
-// Exchange, and returns the Reducer, or nil if messages must carry out the call.
-func (c *copier) exchanger(o *Operation, most int) Reducer {
+// exchange carries out a call in which a rank gives at most most bytes in memory that all ranks
+// share. If done is false, messages must carry it out.
+func (c *copier) exchange(o *Operation, most int) (done bool, err error) {
 	r := c.reducer()
-	if r == nil || o.Counts != nil || o.W != nil || most > ExchangeBytes {
-		return nil
+	if r == nil || o.Counts != nil || o.W != nil || most > ExchangeBytes && c.lends == nil {
+		return false, nil
 	}
-	o.Call.Method, o.Part, o.Len = uint8(schedule.Shared), 0, uint32(most)
+	o.Call.Method, o.Part, o.Len = uint8(schedule.Shared), 0, 0
+	if most > ExchangeBytes {
+		done, err = c.lends(o, most)
+	} else {
+		o.Len = uint32(most)
+		done, err = true, r.Exchange(o)
+	}
+	if done {
+		c.readInAll += c.readByAll(&o.Call, most)
+	}
+	return done, err
+}
+
+// readByAll returns how many bytes the ranks of an exchange together read from others.
+func (c *copier) readByAll(call *Call, most int) int {
 	read := (c.size - 1) * most
-	switch o.Call.Kind {
+	switch call.Kind {
 	case KindAllGather: // every rank reads all of it
 		read *= c.size
 	case KindScatter: // the root gives it all, and each of the others reads a piece
 		read /= c.size
 	}
-	c.readInAll += read
-	return r
+	return read
 }
 
 // compare begins operations in which a rank may have nothing to receive. Each

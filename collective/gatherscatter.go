@@ -8,8 +8,8 @@ import (
 // gather leaves the o.Src of all ranks, in rank order, in o.Dst on the root.
 func (c *copier) gather(o *Operation) error {
 	h, dst, src := &o.Header, o.Dst, o.Src
-	if r := c.exchanger(o, src.Bytes()); r != nil {
-		return r.Exchange(o)
+	if done, err := c.exchange(o, src.Bytes()); done || err != nil {
+		return err
 	}
 	each, per := src.Bytes(), schedule.SegmentBytes
 	root, want, err := c.rooted(h)
@@ -38,8 +38,8 @@ func (c *copier) gather(o *Operation) error {
 // scatter leaves each rank's piece of the root's o.Src in its o.Dst.
 func (c *copier) scatter(o *Operation) error {
 	h, dst, src := &o.Header, o.Dst, o.Src
-	if r := c.exchanger(o, c.size*dst.Bytes()); r != nil {
-		return r.Exchange(o)
+	if done, err := c.exchange(o, c.size*dst.Bytes()); done || err != nil {
+		return err
 	}
 	each, per := dst.Bytes(), schedule.SegmentBytes
 	root, want, err := c.rooted(h)

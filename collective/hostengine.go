@@ -39,7 +39,7 @@ var _ Engine = (*HostEngine)(nil)
 func OverTransport(v View, t Transport) *HostEngine {
 	can := AbilitiesOf(t)
 	e := &HostEngine{view: v, can: can, active: activeCall{left: make(chan struct{}, 1)}}
-	e.copier = copier{wire: newWire(v, t, can), situation: situationOf(v, can.Reduce != nil), reduces: can.Reduce}
+	e.copier = copier{wire: newWire(v, t, can), situation: situationOf(v, can.Reduce != nil), reduces: can.Reduce, lends: can.Lend}
 	return e
 }
 

@@ -5,8 +5,8 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // reduce leaves the reduction of all ranks' o.Src in o.Dst on the root.
 func (e *executor) reduce(o *Operation) error {
 	h, dst, src := &o.Header, o.Dst, o.Src
-	if r := e.exchanger(o, src.Bytes()); r != nil {
-		return r.Exchange(o)
+	if done, err := e.exchange(o, src.Bytes()); done || err != nil {
+		return err
 	}
 	width := src.dtype.Size()
 	per := schedule.PlanGather(e.size, src.n, width, false).Segment

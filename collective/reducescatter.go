@@ -7,8 +7,8 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // o.Dst if there are no Counts. The bits are those of AllReduce.
 func (e *executor) reduceScatter(o *Operation) error {
 	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
-	if r := e.exchanger(o, src.Bytes()); r != nil {
-		return r.Exchange(o)
+	if done, err := e.exchange(o, src.Bytes()); done || err != nil {
+		return err
 	}
 	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size(), false).Segment
 	h.Call.Method = uint8(schedule.Direct)

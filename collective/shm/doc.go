@@ -6,8 +6,10 @@
 // connections, so a killed or stopped process is named as it would be over TCP.
 // Messages between ranks of one host go through ring buffers in shared memory.
 // Messages to other hosts go over TCP. If all ranks of a View are on one host,
-// AllReduce, Barrier and AllGathers of a few KiB use no messages at all. An
-// AllReduce has the bits of every other method and takes one of four ways:
+// AllReduce and Barrier use no messages at all. Neither do other operations with
+// pieces of one length, if the pieces are small and shown with the call, or if
+// ranks can read them in place or through the kernel. An AllReduce has the bits
+// of every other method and takes one of four ways:
 //
 //   - A few bytes are shown with the call itself, and every rank folds them.
 //   - More bytes are copied, chunk by chunk, to where all ranks read and fold

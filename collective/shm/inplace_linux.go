@@ -2,22 +2,26 @@ package shm
 
 import "fmt"
 
-// view finds the vectors of all ranks in shared memory.
-func (r *run) view() error {
+// view finds the vectors of n bytes of all ranks in shared memory.
+func (r *run) view(n int) error {
 	t := r.t
 	for peer, l := range t.locations {
 		if peer == t.self {
-			t.views[peer] = r.out
+			t.views[peer] = r.in
+			continue
+		}
+		if l.arena == 0 { // it lends nothing
+			t.views[peer] = nil
 			continue
 		}
 		mem, err := t.window(peer, l.arena)
-		if err == nil && (l.offset > uint64(len(mem)) || uint64(len(mem))-l.offset < uint64(len(r.out))) {
-			err = fmt.Errorf("its vector of %d bytes at offset %d does not fit into its arena of %d bytes", len(r.out), l.offset, len(mem))
+		if err == nil && (l.offset > uint64(len(mem)) || uint64(len(mem))-l.offset < uint64(n)) {
+			err = fmt.Errorf("its vector of %d bytes at offset %d does not fit into its arena of %d bytes", n, l.offset, len(mem))
 		}
 		if err != nil {
 			return t.unreachable(peer, err)
 		}
-		t.views[peer] = mem[l.offset:][:len(r.out):len(r.out)]
+		t.views[peer] = mem[l.offset:][:n:n]
 	}
 	return nil
 }

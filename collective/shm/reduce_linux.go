@@ -17,6 +17,7 @@ type reduction struct {
 	early       bool   // the call has been shown, by Transport.show
 	lent        bool   // the others may write into the own vector
 	run         run
+	lending     lending
 	operands    [][]byte // by index
 	choices     calibration.Choices
 	copyLeast   int      // bytes from which copyForPeers may choose another way than copy
@@ -32,7 +33,7 @@ type reduction struct {
 
 // equip finds the call slots and the flags of all ranks.
 func (t *Transport) equip() {
-	t.run.t = t
+	t.run.t, t.lending.t = t, t
 	t.distance.calibrate(t.mem.word(t.mem.header(t.self, 0)))
 	t.operands = make([][]byte, len(t.ranks))
 	t.locations, t.views = make([]location, len(t.ranks)), make([][]byte, len(t.ranks))
@@ -112,6 +113,7 @@ type run struct {
 	width   int // bytes per element
 	parity  int // of the call's number
 	in, out []byte
+	small   bool // the data are shown with the call
 }
 
 // ready returns the run of a call, or why the transport is broken. A call that
@@ -136,13 +138,9 @@ func (t *Transport) prepare(o *collective.Operation) *run {
 		r.out, r.in = o.Memory()
 		r.at, r.width = o.Elements()
 	}
+	// An Exchange has no later steps that could move its data.
+	r.small = len(r.in) <= t.most || o.Call.Kind != collective.KindAllReduce
 	return r
-}
-
-// small reports whether the data are shown with the call. An Exchange always shows its
-// data this way: it has no later steps that could move them.
-func (r *run) small() bool {
-	return len(r.in) <= r.t.most || r.h.Call.Kind != collective.KindAllReduce
 }
 
 // The slot of a call has room for all that a rank gives to an Exchange.
@@ -162,17 +160,17 @@ func (r *run) show() (call uint64) {
 	r.parity = int(call & 1)
 	s := &t.slots[t.self][r.parity]
 	r.h.Put(s.header)
-	if r.small() {
+	if r.small {
 		t.copyForPeers(s.data(len(r.in)), r.in, t.distance.far)
 	} else {
 		r.locate()
 		t.locations[t.self].put(s.inline)
-		t.lent = t.locations[t.self].arena != 0
+		t.lent = t.locations[t.self].arena != 0 && r.h.Call.Kind == collective.KindAllReduce
 	}
 	t.digest = digest(r.h)
 	*s.digest = t.digest // in the line of the flag, so the others need not fetch that of the header
 	if t.shared {
-		if call%lookEveryCalls == 0 || len(t.near) == 0 || !r.small() {
+		if call%lookEveryCalls == 0 || len(t.near) == 0 || !r.small {
 			r.lookAround(call)
 		}
 		*s.core = t.core
@@ -230,7 +228,7 @@ func (r *run) matchCalls(call uint64) error {
 // reduce carries out an AllReduce.
 func (r *run) reduce() error {
 	t := r.t
-	if r.small() {
+	if r.small {
 		if err := r.exchange(); err != nil {
 			return err
 		}

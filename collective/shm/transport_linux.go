@@ -98,7 +98,7 @@ func (t *Transport) wakeOnFailure() {
 func (t *Transport) Abilities() collective.Abilities {
 	can := collective.Abilities{NoteWaits: t.tell, Behind: t.under.Behind, Failed: t.under.Failed(), Err: t.under.Err, Free: t.free}
 	if t.oneHost {
-		can.Post, can.Reduce, can.Show = t, t, t.show
+		can.Post, can.Reduce, can.Show, can.Lend = t, t, t.show, t.lending.lend
 	} else {
 		can.Streams = t.under.Streams
 	}

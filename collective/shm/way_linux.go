@@ -2,6 +2,7 @@ package shm
 
 import (
 	"encoding/binary"
+	"slices"
 	"unsafe"
 )
 
@@ -28,8 +29,18 @@ func (l *location) get(b []byte) {
 func (r *run) locate() {
 	t := r.t
 	l := &t.locations[t.self]
-	l.arena, l.offset = t.arenas.find(r.out)
-	l.addr = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(r.out))))
+	l.arena, l.offset = t.arenas.find(r.in)
+	l.addr = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(r.in))))
+}
+
+// findOthers reads the locations of the other ranks' vectors, which they have shown.
+func (r *run) findOthers() {
+	t := r.t
+	for peer := range t.ranks {
+		if peer != t.self {
+			t.locations[peer].get(t.slots[peer][r.parity].inline)
+		}
+	}
 }
 
 // choose returns the way of this call, which has been shown. matched says that it
@@ -49,16 +60,10 @@ func (r *run) choose(call uint64) (w way, matched bool, err error) {
 	if err := r.matchCalls(call); err != nil {
 		return 0, false, err
 	}
-	allInArenas := true
-	for peer := range t.ranks {
-		if peer != t.self {
-			t.locations[peer].get(t.slots[peer][r.parity].inline)
-		}
-		allInArenas = allInArenas && t.locations[peer].arena != 0
-	}
+	r.findOthers()
 	switch {
-	case allInArenas:
-		return inPlace, true, r.view()
+	case !slices.ContainsFunc(t.locations, func(l location) bool { return l.arena == 0 }):
+		return inPlace, true, r.view(len(r.out))
 	case byReading:
 		return byRead, true, nil
 	}

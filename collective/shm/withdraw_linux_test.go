@@ -59,8 +59,10 @@ type testRank struct {
 	arenas *Arenas
 }
 
+const readLeast = 4 << 20
+
 // reading makes ranks read large vectors, even if copies are faster here.
-var reading = calibration.Policy{Fixed: map[string]int{"read-least": 4 << 20, "read-most": 32 << 20}}
+var reading = calibration.Policy{Fixed: map[string]int{"read-least": readLeast, "read-most": 32 << 20}}
 
 // newHost returns the ranks of a host. None of them hears when another fails.
 func newHost(t *testing.T, size int) []testRank {

@@ -10,8 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// lent returns a call of one vector with a method that lend carries out.
-func (p testRank) lent(k collective.Kind, dst, src []int64) *collective.Operation {
+// long returns a call that lend carries out.
+func (p testRank) long(k collective.Kind, dst, src []int64) *collective.Operation {
 	return &collective.Operation{
 		Header: collective.Header{Job: 7, Epoch: 1, Seq: p.calls + 1, Call: collective.Call{Kind: k, DType: collective.Int64, Op: collective.Sum, Count: uint64(len(src))}},
 		Dst:    collective.Of(dst), Src: collective.Of(src),
@@ -70,7 +70,7 @@ func TestLendingNeedsMemoryOfGivers(t *testing.T) {
 				case collective.KindReduceScatter:
 					dst = dst[:c.n/c.size]
 				}
-				return ps[rank].lent(c.kind, dst, vectors[rank]), 8 * c.n
+				return ps[rank].long(c.kind, dst, vectors[rank]), 8 * c.n
 			}))
 		})
 	}
@@ -81,7 +81,7 @@ func TestLendingNeedsMemoryOfGivers(t *testing.T) {
 func TestLendingPauses(t *testing.T) {
 	ps := newHost(t, 3)
 	call := func(rank int) (*collective.Operation, int) {
-		return ps[rank].lent(collective.KindAllGather, make([]int64, 3*5000), make([]int64, 5000)), 8 * 5000
+		return ps[rank].long(collective.KindAllGather, make([]int64, 3*5000), make([]int64, 5000)), 8 * 5000
 	}
 	for range 2 {
 		require.False(t, lendAll(t, ps, call))
@@ -107,7 +107,7 @@ func TestLentByAFailedCall(t *testing.T) {
 				vectors = append(vectors, p.vector(t, n, inArenas))
 			}
 			call := func(rank int) (o *collective.Operation, most int) {
-				return ps[rank].lent(collective.KindAllGather, make([]int64, 2*n), vectors[rank]), 8 * n
+				return ps[rank].long(collective.KindAllGather, make([]int64, 2*n), vectors[rank]), 8 * n
 			}
 			require.True(t, lendAll(t, ps, call)) // later calls need no other process to find memory
 			var other sync.WaitGroup

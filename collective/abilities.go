@@ -11,10 +11,9 @@ type Abilities struct {
 	Post Poster
 	// Reduce carries out whole operations in memory that all ranks share.
 	Reduce Reducer
-	// Lend is Reduce.Exchange for calls in which a rank gives any number of bytes, at most most,
-	// except that o.Len is 0: the ranks read what the others give from where it lies. It
-	// returns false, on all ranks, if messages must carry out the call. All ranks of a View
-	// have Lend, or none has.
+	// Lend is Reduce.Exchange without its limit: the ranks read what the others give, up to
+	// most bytes, from where it lies. o.Len is 0. It returns false, on all ranks, if messages
+	// must carry out the call. All ranks of a View have Lend, or none has.
 	Lend func(o *Operation, most int) (done bool, err error)
 	// Show announces a Barrier, or an AllReduce in place, before the caller makes it
 	// with Reduce, so that other ranks can start. The caller makes that call next, with

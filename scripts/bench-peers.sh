@@ -170,7 +170,7 @@ collective() {
 run_ringtrain() { collective "$1" -b "$begin" -e "$end" -f "$step" "${@:2}"; }
 run_ringtrain-shared() { run_ringtrain "$1" --memory shared; }
 run_ringtrain-tls() { run_ringtrain "$1" --key-file "$key"; }
-run_ringtrain-garbage() { collective "$1" -b 4K -e 4K -n "$(($1 > cores ? 1000 : 5000))" --garbage 20; } # with ranks that share cores, a call takes 7 ms
+run_ringtrain-garbage() { collective "$1" -b 4K -e 4K -n "$(($1 > cores ? 1000 : 5000))" --garbage 20; } # a call of ranks that share cores took 7 ms
 run_bare() {
 	if (($1 == 2)); then
 		"${limit[@]}" "$work/bare" "${transport/auto/shm}" "${all_sizes[@]}"

@@ -26,7 +26,7 @@ func TestLending(t *testing.T, make Maker, allocate Allocator, least int) {
 		t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
 			groups := make(t, size)
 			each := least/4 + 1001
-			ranks := lenders{each: each, src: [][]float32{}, dst: [][]float32{}}
+			ranks := lenders{each: each}
 			for r := range size {
 				ranks.src = append(ranks.src, floats(t, allocate(t, r, 4*size*each)))
 				ranks.dst = append(ranks.dst, floats(t, allocate(t, r, 4*size*each)))

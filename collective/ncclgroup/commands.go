@@ -14,13 +14,7 @@ func (s *started) vectors() [2]collective.Vector { return [2]collective.Vector{s
 func (s *started) kind() collective.Kind { return s.Header.Call.Kind }
 
 // reduces reports whether the result depends on the order of folding.
-func (s *started) reduces() bool {
-	switch s.kind() {
-	case collective.KindAllReduce, collective.KindReduceScatter, collective.KindReduce:
-		return true
-	}
-	return false
-}
+func (s *started) reduces() bool { return s.Header.Call.Reduces() }
 
 var dataTypes = map[collective.DType]nccl.DataType{
 	collective.Float32: nccl.Float32, collective.Float64: nccl.Float64,

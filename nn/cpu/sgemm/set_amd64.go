@@ -14,7 +14,7 @@ var avx2 = kernels{
 		8: {nil, avx2Rows1x8},
 	},
 	packed:     []func(*tileWords){4: avx2Packed4x2, avx2Packed5x2, avx2Packed6x2},
-	fewColumns: 60,
+	fewColumns: 60, // with 64, packing was faster on Zen 3
 	dots: [3]([]func(*dotsWords)){
 		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2, avx2Dots5x2},
 		2: {nil, avx2Dots1x4},

@@ -88,8 +88,9 @@ type Reducer interface {
 	// into that memory afterwards.
 	AllReduce(o *Operation) error
 	// Exchange carries out any other call whose pieces have one length: every rank shows
-	// the others what it gives, waits until all have, and calls o.Finish. o.Len is the most
-	// that a rank gives, and at most ExchangeBytes. See Call.Gives.
+	// the others what it gives, waits at least until those have that it takes from, and calls
+	// o.Finish. o.Len is the most that a rank gives, and at most ExchangeBytes. See Call.Gives
+	// and Call.Takes.
 	Exchange(o *Operation) error
 	// Barrier returns when every rank has called it.
 	Barrier(o *Operation) error

@@ -8,6 +8,21 @@ func (c *Call) Gives(rank int) bool {
 	return c.Kind != KindBroadcast && c.Kind != KindScatter || rank == int(c.Root)
 }
 
+// Takes reports whether a rank of a call gets bytes from the others: every rank, or only the
+// root.
+func (c *Call) Takes(rank int) bool {
+	return c.Kind != KindGather && c.Kind != KindReduce || rank == int(c.Root)
+}
+
+// Rooted reports whether a call has a root.
+func (c *Call) Rooted() bool {
+	switch c.Kind {
+	case KindBroadcast, KindScatter, KindGather, KindReduce:
+		return true
+	}
+	return false
+}
+
 // Reduces reports whether a call combines what ranks give.
 func (c *Call) Reduces() bool {
 	return c.Kind == KindAllReduce || c.Kind == KindReduce || c.Kind == KindReduceScatter

@@ -56,15 +56,17 @@ func (r *run) lookAround(call uint64) {
 	}
 }
 
-// yieldToPeers yields to the ranks on this core that have not yet shown this call. Then
-// it polls for the others.
+// yieldToPeers yields to the ranks on this core that this one awaits, until they have shown this
+// call. Then it polls for the others.
 func (r *run) yieldToPeers(call uint64) {
 	t := r.t
 	for _, peer := range t.near {
-		yield(t.slots[peer][r.parity].shown, call, yieldsAtOnce)
+		if t.rooted.awaits(peer) {
+			yield(t.slots[peer][r.parity].shown, call, yieldsAtOnce)
+		}
 	}
 	for peer := range t.ranks {
-		if peer != t.self && !spin(t.slots[peer][r.parity].shown, call, t.polls) {
+		if peer != t.self && t.rooted.awaits(peer) && !spin(t.slots[peer][r.parity].shown, call, t.polls) {
 			return
 		}
 	}

@@ -16,6 +16,7 @@ type reduction struct {
 	most        int    // bytes of a small call
 	early       bool   // the call has been shown, by Transport.show
 	lent        bool   // the others may write into the own vector
+	unmatched   bool   // the last call has not been compared with those of all ranks; see rooted
 	run         run
 	lending     lending
 	operands    [][]byte // by index
@@ -29,11 +30,12 @@ type reduction struct {
 	streamLeast int              // bytes from which it uses non-temporal stores, if other ranks are far
 	distance    distance
 	staging     staging
+	rooted      rooted
 }
 
 // equip finds the call slots and the flags of all ranks.
 func (t *Transport) equip() {
-	t.run.t, t.lending.t = t, t
+	t.run.t, t.lending.t, t.rooted.t = t, t, t
 	t.distance.calibrate(t.mem.word(t.mem.header(t.self, 0)))
 	t.operands = make([][]byte, len(t.ranks))
 	t.locations, t.views = make([]location, len(t.ranks)), make([][]byte, len(t.ranks))
@@ -50,7 +52,7 @@ func (t *Transport) equip() {
 
 // show is Abilities.Show.
 func (t *Transport) show(o *collective.Operation) {
-	if t.under.Err() != nil { // AllReduce or Barrier returns it
+	if t.unmatched || t.under.Err() != nil { // AllReduce or Barrier waits for the others, or returns the error
 		return
 	}
 	t.prepare(o).show()
@@ -81,6 +83,7 @@ func (t *Transport) Exchange(o *collective.Operation) error {
 	if !o.Call.Gives(rank) {
 		r.in = nil
 	}
+	r.rooted = o.Call.Rooted()
 	err = r.exchange()
 	t.wakeSleepers()
 	if err != nil {
@@ -114,6 +117,7 @@ type run struct {
 	parity  int // of the call's number
 	in, out []byte
 	small   bool // the data are shown with the call
+	rooted  bool // the call is an Exchange with a root; see rooted
 }
 
 // ready returns the run of a call, or why the transport is broken. A call that
@@ -125,6 +129,11 @@ func (t *Transport) ready(o *collective.Operation) (*run, error) {
 	}
 	if err := t.under.Err(); err != nil {
 		return nil, err
+	}
+	if t.unmatched {
+		if err := t.rooted.matchLast(); err != nil {
+			return nil, err
+		}
 	}
 	return t.prepare(o), nil
 }
@@ -140,6 +149,7 @@ func (t *Transport) prepare(o *collective.Operation) *run {
 	}
 	// An Exchange has no later steps that could move its data.
 	r.small = len(r.in) <= t.most || o.Call.Kind != collective.KindAllReduce
+	r.rooted = false
 	return r
 }
 
@@ -181,9 +191,9 @@ func (r *run) show() (call uint64) {
 	return call
 }
 
-// exchange shows a small call and waits until all ranks have shown theirs. It raises no
-// flag after that, so it wakes sleepers before it waits. The fence costs nothing there. It
-// takes until the others can see this rank's flag. A rank that waits for others waits longer
+// exchange shows a small call and waits until all ranks that it awaits have shown theirs. It
+// raises no flag after that, so it wakes sleepers before it waits. The fence costs nothing there.
+// It takes until the others can see this rank's flag. A rank that waits for others waits longer
 // than that anyway, and the others cannot continue before they see the last rank's flag.
 //
 // If ranks share cores, the next rank on this core waits for this one to yield, so the
@@ -200,11 +210,16 @@ func (r *run) exchange() error {
 	return r.matchCalls(call)
 }
 
-// matchCalls waits until all ranks have shown their calls, and compares them.
+// matchCalls waits until the ranks that this one awaits have shown their calls, and compares
+// them.
 func (r *run) matchCalls(call uint64) error {
 	t := r.t
 	for peer := range t.slots {
 		if peer == t.self {
+			continue
+		}
+		if !t.rooted.awaits(peer) {
+			t.unmatched = true
 			continue
 		}
 		s := &t.slots[peer][r.parity]

@@ -141,6 +141,11 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 	}
 	defer runtime.KeepAlive(t)
 	defer collective.AbortOnCancel(ctx, t, t.view.Self)()
+	if t.unmatched {
+		if err := t.rooted.matchLast(); err != nil {
+			return err
+		}
+	}
 	t.under.Begun(h)
 	t.now = h
 	room := 0

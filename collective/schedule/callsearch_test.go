@@ -259,7 +259,7 @@ func TestRivals(t *testing.T) {
 	s.Calls = search.Samples()
 	require.NoError(t, s.Links.Check())
 	for bytes, want := range map[int]Method{
-		16 << 10: Bruck, 32<<10 - 1024: Bruck, 32 << 10: Collected, 64 << 10: Collected, 96<<10 - 1024: Collected, 96 << 10: Direct,
+		16 << 10: Bruck, 32 << 10: Bruck, 32<<10 + 1024: Collected, 64 << 10: Collected, 96<<10 - 1024: Collected, 96 << 10: Direct,
 		512<<10 - 1024: Direct, 512 << 10: Ring, 1 << 20: Ring, 3<<19 - 1024: Ring, 3 << 19: Direct, 4 << 20: Direct, 64 << 20: Direct,
 	} {
 		p := s.Plan(bytes/4, 4, true)

@@ -122,16 +122,21 @@ func (s *Situation) rivals(bytes int) []Rival {
 	}
 	var rivals []Rival
 	for _, m := range all {
-		if m != PlanReduce(size, bytes/4, 4, true, true).Method {
+		if m != s.unmeasured(bytes) {
 			rivals = append(rivals, Rival{Method: m})
 		}
 	}
 	return rivals
 }
 
+// unmeasured returns the method that the ranks of one host use if no rival was faster.
+func (s *Situation) unmeasured(bytes int) Method {
+	return PlanReduce(len(s.Hosts), bytes/4, 4, true, true).Method
+}
+
 // measured returns the rival that took the least time, if one did, among the timed calls of
-// about that many bytes. Between two ranks, the longest calls with a rival count for all
-// longer ones.
+// about that many bytes: it was faster than a method, so it counts where that would be used.
+// Between two ranks, the longest calls with a rival count for all longer ones.
 func (s *Situation) measured(bytes int) (best Rival) {
 	if s.Try != (Rival{}) {
 		return s.Try
@@ -141,7 +146,8 @@ func (s *Situation) measured(bytes int) (best Rival) {
 		switch {
 		case pair && len(s.rivals(c.Bytes)) > 0 && 2*c.Bytes < 3*bytes:
 			best = c.Rival
-		case !pair && c.Bytes <= 2*bytes && 2*bytes < 3*c.Bytes && c.Rival != (Rival{}):
+		case pair || c.Rival == Rival{}:
+		case c.Bytes <= 2*bytes && 2*bytes < 3*c.Bytes && s.unmeasured(bytes) == s.unmeasured(c.Bytes):
 			return c.Rival
 		}
 	}

@@ -80,7 +80,8 @@ func (g *Group) AllReduce(ctx context.Context, v Vector, op Op) error {
 	return g.call(ctx, &c, &v, &v, nil)
 }
 
-// Broadcast copies v from the root to v on every other rank.
+// Broadcast copies v from the root to v on every other rank. The root may return
+// before the others have called. If another rank is root, too, the next call says so.
 func (g *Group) Broadcast(ctx context.Context, v Vector, root int) error {
 	var c Call
 	if err := g.broadcast(&c, &v, root); err != nil {

@@ -53,7 +53,8 @@ func (g *Group) AllGatherV(ctx context.Context, dst, src Vector, counts []int) e
 }
 
 // Reduce reduces src over all ranks and leaves the result in dst on the root.
-// The bits are those of AllReduce. dst may be src. Other ranks do not use dst.
+// The bits are those of AllReduce. dst may be src. Other ranks do not use dst, and may
+// return before the root has called.
 func (g *Group) Reduce(ctx context.Context, dst, src Vector, op Op, root int) error {
 	if err := reducible(&src, op); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (g *Group) Reduce(ctx context.Context, dst, src Vector, op Op, root int) er
 
 // Gather puts the src of every rank, in rank order, into dst on the root.
 // There, dst has Size() times as many elements as src, which may be the root's
-// piece of dst. Other ranks do not use dst.
+// piece of dst. Other ranks do not use dst, and may return before the root has called.
 func (g *Group) Gather(ctx context.Context, dst, src Vector, root int) error {
 	if err := g.rooted(KindGather, root); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (g *Group) Gather(ctx context.Context, dst, src Vector, root int) error {
 
 // Scatter puts piece r of the root's src into dst on rank r. On the root, src
 // has Size() times as many elements as dst, which may be the root's piece of
-// src. Other ranks do not use src.
+// src. Other ranks do not use src. The root may return before they have called.
 func (g *Group) Scatter(ctx context.Context, dst, src Vector, root int) error {
 	if err := g.rooted(KindScatter, root); err != nil {
 		return err

@@ -83,7 +83,7 @@ func (t *Transport) Exchange(o *collective.Operation) error {
 	if !o.Call.Gives(rank) {
 		r.in = nil
 	}
-	r.rooted = o.Call.Rooted()
+	r.hasRoot = o.Call.Rooted()
 	err = r.exchange()
 	t.wakeSleepers()
 	if err != nil {
@@ -117,7 +117,7 @@ type run struct {
 	parity  int // of the call's number
 	in, out []byte
 	small   bool // the data are shown with the call
-	rooted  bool // the call is an Exchange with a root; see rooted
+	hasRoot bool // the call is an Exchange with a root; see rooted
 }
 
 // ready returns the run of a call, or why the transport is broken. A call that
@@ -149,7 +149,7 @@ func (t *Transport) prepare(o *collective.Operation) *run {
 	}
 	// An Exchange has no later steps that could move its data.
 	r.small = len(r.in) <= t.most || o.Call.Kind != collective.KindAllReduce
-	r.rooted = false
+	r.hasRoot = false
 	return r
 }
 

@@ -14,7 +14,7 @@ type rooted struct {
 func (o *rooted) awaits(peer int) bool {
 	r := &o.t.run
 	c := &r.h.Call
-	return !r.rooted || c.Gives(o.t.ranks[peer]) && c.Takes(o.t.view.Self)
+	return !r.hasRoot || c.Gives(o.t.ranks[peer]) && c.Takes(o.t.view.Self)
 }
 
 // matchLast waits until all ranks have shown the last call, and compares them. Then all ranks
@@ -24,6 +24,6 @@ func (o *rooted) awaits(peer int) bool {
 func (o *rooted) matchLast() error {
 	t, r := o.t, &o.t.run
 	o.last.Get(t.slots[t.self][r.parity].header) // the caller may have changed its own
-	r.h, r.rooted, t.now, t.unmatched = &o.last, false, &o.last, false
+	r.h, r.hasRoot, t.now, t.unmatched = &o.last, false, &o.last, false
 	return r.matchCalls(t.calls)
 }

@@ -81,7 +81,8 @@ func (g *Group) AllReduce(ctx context.Context, v Vector, op Op) error {
 }
 
 // Broadcast copies v from the root to v on every other rank. The root may return
-// before the others have called. If another rank is root, too, the next call says so.
+// before the others have called. If another rank is root, too, that is an error of this
+// call or the next.
 func (g *Group) Broadcast(ctx context.Context, v Vector, root int) error {
 	var c Call
 	if err := g.broadcast(&c, &v, root); err != nil {

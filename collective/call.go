@@ -93,16 +93,16 @@ func (c Call) String() string {
 	}
 	parts := []string{fmt.Sprintf("%v[%d]", c.DType, c.Count)}
 	switch c.Kind {
-	case KindAllReduce, KindReduceScatter:
-		parts = append(parts, c.Op.String())
-	case KindReduce:
-		parts = append(parts, c.Op.String(), fmt.Sprintf("root %d", c.Root))
-	case KindBroadcast, KindGather, KindScatter:
-		parts = append(parts, fmt.Sprintf("root %d", c.Root))
 	case KindSend:
 		return fmt.Sprintf("Send(%s, from %d to %d)", parts[0], c.Root, c.Offset)
 	case KindMessage:
 		return fmt.Sprintf("Message(%s, tag %d)", parts[0], c.Root)
+	}
+	if c.Reduces() {
+		parts = append(parts, c.Op.String())
+	}
+	if c.Rooted() {
+		parts = append(parts, fmt.Sprintf("root %d", c.Root))
 	}
 	if c.Root != 0 && (c.Kind == KindReduceScatter || c.Kind == KindAllGather) {
 		parts = append(parts, fmt.Sprintf("counts %08x", c.Root))

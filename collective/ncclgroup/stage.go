@@ -113,23 +113,20 @@ func (p seat) copies(calls []started) (copies []*copied, total int) {
 
 // reads reports whether the call reads this rank's src.
 func (p seat) reads(s *started) bool {
-	switch s.kind() {
-	case collective.KindBroadcast, collective.KindScatter, collective.KindSend:
-		return int(s.Header.Call.Root) == p.rank
+	c := &s.Header.Call
+	if c.Kind == collective.KindSend {
+		return int(c.Root) == p.rank
 	}
-	return true
+	return c.Gives(p.rank)
 }
 
 // writes reports whether the call writes this rank's dst.
 func (p seat) writes(s *started) bool {
-	root := int(s.Header.Call.Root) == p.rank
-	switch s.kind() {
-	case collective.KindReduce, collective.KindGather:
-		return root
-	case collective.KindBroadcast, collective.KindSend:
-		return !root
+	c := &s.Header.Call
+	if c.Kind == collective.KindBroadcast || c.Kind == collective.KindSend {
+		return int(c.Root) != p.rank
 	}
-	return true
+	return c.Takes(p.rank)
 }
 
 // substitute replaces vectors in device memory by their copies.

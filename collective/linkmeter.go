@@ -15,18 +15,16 @@ type linkMeter struct {
 	ctx   context.Context // of one MeasureLinks
 	group uint32          // the engine's own
 	seq   uint64
-	began time.Time
+	began time.Time // the measurement
 
-	out, in []byte
-	largest int       // bytes of the largest call that may follow
-	vector  []float32 // of the calls; has room for the largest, because pages that no call uses cost nothing
-	source  []float32 // of the vector; later calls use the rest of it, and earlier ones read that as weights
-	filled  int       // elements of the source
+	vector []float32 // of calls, and what messages arrive in
+	source []float32 // of the vector and of messages; earlier calls read as weights what is left of it
+	filled int       // elements of the source
 }
 
 // newLinkMeter makes the engine's calls those of linkGroup, until end.
 func newLinkMeter(ctx context.Context, e *HostEngine) *linkMeter {
-	m := &linkMeter{e: e, ctx: ctx, group: e.group, began: time.Now()}
+	m := &linkMeter{e: e, ctx: ctx, group: e.group}
 	e.group = linkGroup
 	return m
 }
@@ -49,6 +47,16 @@ const (
 // between hosts, and calls.
 func (m *linkMeter) measure(found *schedule.Links) (err error) {
 	s := &m.e.situation
+	search := schedule.NewCallSearch(s)
+	most := schedule.MostTrial
+	if s.OneHost() {
+		most = max(most, search.Largest())
+	}
+	m.allocate(most/4, most/4) // now, because the garbage collector may run and disturb what is timed
+	if err = m.most([]float64{0}); err != nil {
+		return err
+	}
+	m.began = time.Now() // when all ranks are here
 	if !s.Shared {
 		if schedule.Crowded(s.Hosts) {
 			if found.Near, err = m.links(nearBound, true); err != nil {
@@ -61,7 +69,7 @@ func (m *linkMeter) measure(found *schedule.Links) (err error) {
 			}
 		}
 	}
-	if found.Calls, err = m.calls(); err == nil && !s.Shared && !s.OneHost() {
+	if found.Calls, err = m.calls(search); err == nil && !s.Shared && !s.OneHost() {
 		found.Correct(s.Hosts)
 	}
 	return err
@@ -98,9 +106,7 @@ func (m *linkMeter) exchange(bytes, to, from int) (time.Duration, error) {
 	if bytes == 0 {
 		counted, bytes = schedule.LatencyRounds, 8
 	}
-	if len(m.out) < bytes {
-		m.out, m.in = make([]byte, bytes), make([]byte, bytes)
-	}
+	out, in := Of(m.source).bytes()[:bytes], Of(m.vector).bytes()[:bytes]
 	began := time.Now()
 	for i := range uncounted + counted {
 		if i == uncounted {
@@ -110,7 +116,7 @@ func (m *linkMeter) exchange(bytes, to, from int) (time.Duration, error) {
 		if to == m.e.rank {
 			continue
 		}
-		if err := m.call(m.half(m.out[:bytes], m.e.rank, to), m.half(m.in[:bytes], from, m.e.rank)); err != nil {
+		if err := m.call(m.half(out, m.e.rank, to), m.half(in, from, m.e.rank)); err != nil {
 			return 0, err
 		}
 	}
@@ -123,26 +129,19 @@ func (m *linkMeter) half(b []byte, from, to int) *Operation {
 }
 
 // calls times calls of the group.
-func (m *linkMeter) calls() ([]schedule.Sample, error) {
-	s := schedule.NewCallSearch(&m.e.situation)
-	m.largest = s.Largest()
-	m.allocate(0) // not during the first call, whose time decides how often it is repeated
-	elapsed := m.elapsed()
-	for {
-		if err := m.most(elapsed); err != nil {
-			return nil, err
-		}
-		bytes, way, more := s.Next(time.Duration(elapsed[0]))
+func (m *linkMeter) calls(s *schedule.CallSearch) ([]schedule.Sample, error) {
+	_, elapsed, err := m.slowest(0)
+	for err == nil {
+		bytes, way, more := s.Next(elapsed)
 		if !more {
 			return s.Samples(), nil
 		}
-		took, now, err := m.timed(bytes, way)
-		if err != nil {
-			return nil, err
+		var took time.Duration
+		if took, elapsed, err = m.timed(bytes, way); err == nil {
+			s.Measured(took)
 		}
-		elapsed[0] = float64(now)
-		s.Measured(took)
 	}
+	return nil, err
 }
 
 // confirm reports whether calls still take as long as they did.
@@ -179,7 +178,7 @@ func (m *linkMeter) fastest(bytes int) (least time.Duration, err error) {
 func (m *linkMeter) timed(size int, way schedule.Rival) (took, elapsed time.Duration, err error) {
 	n := size / 4
 	if len(m.vector) < n {
-		m.allocate(n)
+		m.allocate(n, 2*n)
 	}
 	for ; m.filled < min(2*n, len(m.source)); m.filled++ {
 		m.source[m.filled] = 1 // otherwise all of it would be the same page of zeros, in a cache
@@ -205,10 +204,11 @@ func (m *linkMeter) timed(size int, way schedule.Rival) (took, elapsed time.Dura
 	return m.slowest(took)
 }
 
-// allocate makes room for vectors of at least n elements.
-func (m *linkMeter) allocate(n int) {
-	most := m.largest / 4
-	m.vector, m.source, m.filled = make([]float32, max(n, most)), make([]float32, max(2*n, most)), 0
+// allocate makes room for vectors and a source of at most so many elements. Pages that no call uses cost
+// nothing.
+func (m *linkMeter) allocate(vector, source int) {
+	room := make([]float32, vector+source) // one object: each may start a garbage collection
+	m.vector, m.source, m.filled = room[:vector:vector], room[vector:], 0
 }
 
 // slowest returns the longest time of any rank, and the time since rank 0 began.

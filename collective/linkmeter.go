@@ -48,10 +48,7 @@ const (
 func (m *linkMeter) measure(found *schedule.Links) (err error) {
 	s := &m.e.situation
 	search := schedule.NewCallSearch(s)
-	most := schedule.MostTrial
-	if s.OneHost() {
-		most = max(most, search.Largest())
-	}
+	most := max(schedule.MostTrial, search.Largest())
 	m.allocate(most/4, most/4) // now, because the garbage collector may run and disturb what is timed
 	if err = m.most([]float64{0}); err != nil {
 		return err

@@ -15,10 +15,10 @@ type linkMeter struct {
 	ctx   context.Context // of one MeasureLinks
 	group uint32          // the engine's own
 	seq   uint64
-	began time.Time // the measurement
+	began time.Time // when the measurement began
 
 	vector []float32 // of calls, and what messages arrive in
-	source []float32 // of the vector and of messages; earlier calls read as weights what is left of it
+	source []float32 // of vectors and messages; smaller calls read the rest of it as weights
 	filled int       // elements of the source
 }
 
@@ -49,11 +49,12 @@ func (m *linkMeter) measure(found *schedule.Links) (err error) {
 	s := &m.e.situation
 	search := schedule.NewCallSearch(s)
 	most := max(schedule.MostTrial, search.Largest())
-	m.allocate(most/4, most/4) // now, because the garbage collector may run and disturb what is timed
-	if err = m.most([]float64{0}); err != nil {
+	// Memory comes first, because the garbage collector may run now and disturb what is timed.
+	m.allocate(most/4, most/4)
+	if err = m.most([]float64{0}); err != nil { // waits for all ranks
 		return err
 	}
-	m.began = time.Now() // when all ranks are here
+	m.began = time.Now()
 	if !s.Shared {
 		if schedule.Crowded(s.Hosts) {
 			if found.Near, err = m.links(nearBound, true); err != nil {
@@ -201,8 +202,8 @@ func (m *linkMeter) timed(size int, way schedule.Rival) (took, elapsed time.Dura
 	return m.slowest(took)
 }
 
-// allocate makes room for vectors and a source of at most so many elements. Pages that no call uses cost
-// nothing.
+// allocate makes room for vectors, and a source, of up to so many elements. Pages that are not
+// used cost nothing.
 func (m *linkMeter) allocate(vector, source int) {
 	room := make([]float32, vector+source) // one object: each may start a garbage collection
 	m.vector, m.source, m.filled = room[:vector:vector], room[vector:], 0

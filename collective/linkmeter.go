@@ -202,8 +202,7 @@ func (m *linkMeter) timed(size int, way schedule.Rival) (took, elapsed time.Dura
 	return m.slowest(took)
 }
 
-// allocate makes room for vectors, and a source, of up to so many elements. Pages that are not
-// used cost nothing.
+// allocate makes a vector and a source with these numbers of elements. Unused pages cost nothing.
 func (m *linkMeter) allocate(vector, source int) {
 	room := make([]float32, vector+source) // one object: each may start a garbage collection
 	m.vector, m.source, m.filled = room[:vector:vector], room[vector:], 0

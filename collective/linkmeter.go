@@ -15,7 +15,8 @@ type linkMeter struct {
 	ctx   context.Context // of one MeasureLinks
 	group uint32          // the engine's own
 	seq   uint64
-	began time.Time // when the measurement began
+	began time.Time    // when the measurement began
+	now   [2]Operation // those in progress, always in the same memory; new memory would need pages in the middle
 
 	vector []float32 // of calls, and what messages arrive in
 	source []float32 // of vectors and messages; smaller calls read the rest of it as weights
@@ -114,16 +115,17 @@ func (m *linkMeter) exchange(bytes, to, from int) (time.Duration, error) {
 		if to == m.e.rank {
 			continue
 		}
-		if err := m.call(m.half(out, m.e.rank, to), m.half(in, from, m.e.rank)); err != nil {
+		m.now[0], m.now[1] = m.half(out, m.e.rank, to), m.half(in, from, m.e.rank)
+		if err := m.call(2); err != nil {
 			return 0, err
 		}
 	}
 	return time.Since(began), nil
 }
 
-func (m *linkMeter) half(b []byte, from, to int) *Operation {
+func (m *linkMeter) half(b []byte, from, to int) Operation {
 	h := half{v: Of(b), from: from, to: to}
-	return &Operation{Header: Header{Seq: m.seq, Call: h.call()}, Dst: h.v, Src: h.v}
+	return Operation{Header: Header{Seq: m.seq, Call: h.call()}, Dst: h.v, Src: h.v}
 }
 
 // calls times calls of the group.
@@ -184,7 +186,8 @@ func (m *linkMeter) timed(size int, way schedule.Rival) (took, elapsed time.Dura
 	v := Of(m.vector[:n])
 	fold.Copy(v.bytes(), Of(m.source[:n]).bytes())
 	m.seq++
-	if err := m.call(&Operation{Header: Header{Seq: m.seq, Call: Call{Kind: KindBarrier}}, Dst: Vector{device: -1}, Src: Vector{device: -1}}); err != nil {
+	m.now[0] = Operation{Header: Header{Seq: m.seq, Call: Call{Kind: KindBarrier}}, Dst: Vector{device: -1}, Src: Vector{device: -1}}
+	if err := m.call(1); err != nil {
 		return 0, 0, err
 	}
 	m.e.situation.Try = way
@@ -230,13 +233,14 @@ func (m *linkMeter) most(numbers []float64) error { return m.reduce(Of(numbers),
 func (m *linkMeter) reduce(v Vector, op Op) error {
 	m.seq++
 	call := Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Count: uint64(v.n)}
-	return m.call(&Operation{Header: Header{Seq: m.seq, Call: call}, Dst: v, Src: v})
+	m.now[0] = Operation{Header: Header{Seq: m.seq, Call: call}, Dst: v, Src: v}
+	return m.call(1)
 }
 
-// call carries out operations together.
-func (m *linkMeter) call(all ...*Operation) error {
-	for _, o := range all {
-		if err := m.e.Start(o); err != nil {
+// call carries out the first n operations of now together.
+func (m *linkMeter) call(n int) error {
+	for i := range n {
+		if err := m.e.Start(&m.now[i]); err != nil {
 			return err
 		}
 	}

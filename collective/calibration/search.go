@@ -27,6 +27,7 @@ const (
 	spread     = 2   // of the fastest run: a median above this means that other load disturbs
 	enough     = 8   // trials that show whether other load disturbs
 	seldom     = 8   // one in this many trials may be disturbed; on a quiet machine, one in 30 is
+	repeatMost = mib // bytes; repeating longer calls takes too long
 	slower     = 1.2 // how much longer per byte the calls of an experiment may take than those before it
 )
 
@@ -55,6 +56,7 @@ type Search struct {
 	at      int // index of the next of experiments
 
 	now   *experiment // in progress; nil if none
+	again bool        // it compares the way that has won with the preferred one once more
 	ways  []Choices
 	times [][]time.Duration // of each way
 	whole []time.Duration   // of each trial, with its preparation
@@ -101,7 +103,7 @@ func (s *Search) bound() time.Duration {
 func (s *Search) Next(elapsed time.Duration) (Trial, bool) {
 	s.whole, s.last = append(s.whole, elapsed-s.last), elapsed
 	if s.now != nil && len(s.times[len(s.ways)-1]) > s.now.runs {
-		s.decide()
+		s.decide(elapsed)
 	}
 	if s.now != nil && elapsed+slices.Max(s.whole) > s.bound() || s.hopeless(elapsed) {
 		s.ended = true
@@ -120,8 +122,7 @@ func (s *Search) way() int {
 	return max(0, slices.IndexFunc(s.times, func(t []time.Duration) bool { return len(t) < len(s.times[0]) }))
 }
 
-// begin begins the next experiment, if it compares anything, or ends the search if there
-// is no time for it.
+// begin begins the next experiment, if it compares anything.
 func (s *Search) begin(e *experiment, elapsed time.Duration) {
 	ways := e.ways(s.choices)
 	ways = slices.DeleteFunc(ways, func(c Choices) bool {
@@ -131,12 +132,18 @@ func (s *Search) begin(e *experiment, elapsed time.Duration) {
 		s.at++
 		return
 	}
+	s.whole = s.whole[:0]
+	s.compare(e, ways, elapsed)
+}
+
+// compare begins a comparison of ways, or ends the search if there is no time for it.
+func (s *Search) compare(e *experiment, ways []Choices, elapsed time.Duration) {
 	takes := slower * s.perByte * float64(e.bytes*len(ways)*(1+e.runs))
 	if elapsed+time.Duration(takes) > s.bound() {
 		s.ended = true
 		return
 	}
-	s.now, s.ways, s.times, s.whole = e, ways, make([][]time.Duration, len(ways)), s.whole[:0]
+	s.now, s.ways, s.times = e, ways, make([][]time.Duration, len(ways))
 }
 
 // Measured gives the Search the result of the last trial. A disturbed trial is repeated.
@@ -150,10 +157,11 @@ func (s *Search) Measured(m Measurement) {
 	s.times[way] = append(s.times[way], m.Took)
 }
 
-// decide ends the experiment in progress. A different way is chosen if it beats the
-// preferred one both by its least time and by its median. A few lucky runs lower the
-// least, and other load raises the median, but seldom both for the same way.
-func (s *Search) decide() {
+// decide ends the experiment in progress, or repeats it with the way that has won. A different
+// way is chosen if it beats the preferred one both by its least time and by its median, up to
+// repeatMost bytes twice. A few lucky runs lower the least, and other load raises the median, but
+// seldom both for the same way.
+func (s *Search) decide(elapsed time.Duration) {
 	best, gain := 0, cmp.Or(s.now.gain, usualGain)
 	leasts, medians := make([]float64, len(s.ways)), make([]float64, len(s.ways))
 	for i, times := range s.times {
@@ -172,7 +180,12 @@ func (s *Search) decide() {
 		slices.Sort(s.whole)
 		s.perByte = float64(s.whole[len(s.whole)/2]) / float64(s.now.bytes)
 	}
-	s.choices, s.now, s.decided = s.ways[best], nil, true
+	if best != 0 && !s.again && s.now.bytes <= repeatMost {
+		s.again = true
+		s.compare(s.now, []Choices{s.ways[0], s.ways[best]}, elapsed)
+		return
+	}
+	s.choices, s.now, s.again, s.decided = s.ways[best], nil, false, true
 	s.at++
 }
 

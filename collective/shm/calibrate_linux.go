@@ -86,14 +86,16 @@ type meter struct {
 	t     *Transport
 	began time.Time
 	seq   uint64
-	heap  []byte  // the vectors
-	all   []int64 // what the ranks tell each other
+	call  collective.Operation // the last call
+	heap  []byte               // the vectors
+	all   []int64              // what the ranks tell each other
 }
 
 // trialGroup is the group of trial calls in headers.
 const trialGroup = ^uint32(0)
 
-// operation returns the next call. v is nil for a Barrier.
+// operation returns the next call, in the memory of the last one. New memory would need a page
+// after so many calls: while one rank waited for it, the other would time its own call.
 func (m *meter) operation(kind collective.Kind, dst, src collective.Vector) *collective.Operation {
 	m.seq++
 	v := &m.t.view
@@ -101,7 +103,9 @@ func (m *meter) operation(kind collective.Kind, dst, src collective.Vector) *col
 	if kind == collective.KindAllReduce {
 		call.Op = collective.Sum
 	}
-	return &collective.Operation{Header: collective.Header{Job: v.Job, Epoch: v.Epoch, Group: trialGroup, Seq: m.seq, Len: uint32(src.Bytes()), Call: call}, Dst: dst, Src: src}
+	h := collective.Header{Job: v.Job, Epoch: v.Epoch, Group: trialGroup, Seq: m.seq, Len: uint32(src.Bytes()), Call: call}
+	m.call = collective.Operation{Header: h, Dst: dst, Src: src}
+	return &m.call
 }
 
 func (m *meter) barrier() error {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/calibration"
 )
 
@@ -20,6 +21,17 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 	go cancel()
 	_, err := p.choose(ctx, &Options{}, searchAfter)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A rank that took new memory in a trial would now and then wait for a page, and the others would
+// time that.
+func TestTrialCallsTakeNoMemory(t *testing.T) {
+	m := meter{t: newHost(t, 2)[0].Transport}
+	var kept *collective.Operation
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		kept = m.operation(collective.KindBarrier, collective.Vector{}, collective.Vector{})
+	}))
+	require.NotNil(t, kept)
 }
 
 // Nobody searches where the trial calls would not be those of the job, or where they

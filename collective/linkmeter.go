@@ -15,8 +15,11 @@ type linkMeter struct {
 	ctx   context.Context // of one MeasureLinks
 	group uint32          // the engine's own
 	seq   uint64
-	began time.Time    // when the measurement began
-	now   [2]Operation // those in progress, always in the same memory; new memory would need pages in the middle
+	began time.Time // when the measurement began
+
+	// New memory would need new pages, or a garbage collection, during calls. So all calls use this.
+	now   [2]Operation // in progress
+	times [2]float64   // see slowest
 
 	vector []float32 // of calls, and what messages arrive in
 	source []float32 // of vectors and messages; smaller calls read the rest of it as weights
@@ -213,17 +216,12 @@ func (m *linkMeter) allocate(vector, source int) {
 
 // slowest returns the longest time of any rank, and the time since rank 0 began.
 func (m *linkMeter) slowest(took time.Duration) (longest, elapsed time.Duration, err error) {
-	times := append([]float64{float64(took)}, m.elapsed()...)
-	err = m.most(times)
-	return time.Duration(times[0]), time.Duration(times[1]), err
-}
-
-// elapsed returns the time since rank 0 began, on that rank, and 0 on the others.
-func (m *linkMeter) elapsed() []float64 {
-	if m.e.rank != 0 {
-		return []float64{0}
+	m.times = [2]float64{float64(took), 0}
+	if m.e.rank == 0 {
+		m.times[1] = float64(time.Since(m.began))
 	}
-	return []float64{float64(time.Since(m.began))}
+	err = m.most(m.times[:])
+	return time.Duration(m.times[0]), time.Duration(m.times[1]), err
 }
 
 // most replaces the numbers by the maxima of all ranks.

@@ -47,6 +47,11 @@ const (
 	farBound  = schedule.LinkBound * 3 / 5
 )
 
+// mostUsed is how many elements of the source a vector and the weights may take together, 8 MB.
+// Longer vectors overlap their weights: they displace each other from caches anyway, and new memory
+// takes longer than a call.
+const mostUsed = 2 << 20
+
 // measure fills in what it measures: links inside hosts, if any ranks use them, links
 // between hosts, and calls.
 func (m *linkMeter) measure(found *schedule.Links) (err error) {
@@ -183,7 +188,8 @@ func (m *linkMeter) timed(size int, way schedule.Rival) (took, elapsed time.Dura
 	if len(m.vector) < n {
 		m.allocate(n, 2*n)
 	}
-	for ; m.filled < min(2*n, len(m.source)); m.filled++ {
+	used := max(n, min(2*n, mostUsed, len(m.source)))
+	for ; m.filled < used; m.filled++ {
 		m.source[m.filled] = 1 // otherwise all of it would be the same page of zeros, in a cache
 	}
 	v := Of(m.vector[:n])
@@ -201,7 +207,7 @@ func (m *linkMeter) timed(size int, way schedule.Rival) (took, elapsed time.Dura
 	if err != nil {
 		return 0, 0, err
 	}
-	weights := m.source[min(n, len(m.source)-n):][:n]
+	weights := m.source[used-n:][:n]
 	for _, read := range [...][]byte{v.bytes(), Of(weights).bytes()} {
 		bytes.Count(read, []byte{1}) // reads all
 	}

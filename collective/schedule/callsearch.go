@@ -10,7 +10,7 @@ const (
 	smallCall = 4 << 10  // the first; from here on, sizes grow by growth
 	coarse    = 1 << 20  // from here on, they double
 	mostCall  = 32 << 20 // the largest
-	hostCalls = 64 << 20 // of all ranks of a host together
+	hostCalls = 16 << 20 // the largest of all ranks of a host together: like longer ones, it fills caches
 	tinyCall  = 4        // for latency, after all others
 )
 
@@ -24,6 +24,7 @@ const (
 	slowRun    = 1.5                   // how many times as long as expected a first call may take
 	slowOnce   = 1.25                  // a single call of the last size counts only up to this many times the expected
 	againBound = time.Millisecond      // time for the repeated calls of each size at the end
+	fewRuns    = 8                     // a large size with fewer calls than this gets largeBound at the end, if there is time
 	tinyRoom   = 2 * againBound        // time reserved for tinyCall
 )
 
@@ -81,7 +82,11 @@ func NewCallSearch(situation *Situation) *CallSearch {
 		}
 		crowd = max(crowd, here)
 	}
-	return &CallSearch{situation: situation, most: max(smallCall, min(mostCall, hostCalls/crowd))}
+	most := mostCall
+	if crowd > 1 {
+		most = max(coarse, hostCalls/crowd)
+	}
+	return &CallSearch{situation: situation, most: most}
 }
 
 // Largest returns the bytes of the largest call that Next may return.
@@ -129,12 +134,24 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, way Rival, more boo
 			bound = LinkBound
 		}
 		one := s.samples[s.left-1]
-		if elapsed+one.Took < bound && s.repeats < callRuns && (s.repeats == 0 || elapsed-s.since < againBound) {
+		if elapsed+one.Took < bound && s.repeats < callRuns && (s.repeats == 0 || elapsed-s.since < againBound || s.few(elapsed, bound)) {
 			s.turn = slices.Index(s.ways[s.left-1], one.Rival)
 			return one.Bytes, one.Rival, true
 		}
 	}
 	return 0, Rival{}, false
+}
+
+// few reports whether the large size that is timed once more still has few times, and whether there
+// is time for more, after which all smaller sizes get theirs. The first calls in new memory are
+// slow, which matters if there are only two.
+func (s *CallSearch) few(elapsed, bound time.Duration) bool {
+	at, spent := s.left-1, elapsed-s.since
+	if s.samples[at].Bytes < coarse || len(s.times[at][s.turn]) >= fewRuns || spent >= largeBound {
+		return false
+	}
+	each := spent / time.Duration(s.repeats)
+	return elapsed+each+time.Duration(at)*againBound < bound
 }
 
 // longer returns how long the first call of the next size may take. If latency is a large
@@ -248,10 +265,10 @@ func (s *CallSearch) fastest(i int) Rival {
 }
 
 // typical returns which of some ascending times stands for all of them. The first calls
-// are slow, because memory is new and TCP's windows grow. But where ranks share cores, the
-// fastest of many calls is one in which they happened not to wait.
+// are slow, because memory is new and TCP's windows grow. But where ranks share cores, as more than
+// two may, the fastest of many calls is one in which they happened not to wait.
 func (s *CallSearch) typical(times []time.Duration) time.Duration {
-	if s.situation.Shared {
+	if s.situation.Shared && len(s.situation.Hosts) > 2 {
 		return times[len(times)/3]
 	}
 	return times[(len(times)-1)/4]
@@ -290,10 +307,8 @@ const MostSamples = 11
 // largest samples was disturbed, or so small that a link's queue held all of it. Bytes
 // beyond the caches cost more than others.
 const (
-	leastShared = .8       // of what a byte of the largest sample costs, in shared memory
-	mostSlope   = 1.2      // of what a byte of the largest sample costs
-	mostSpilled = 1        // the same, in shared memory, if that sample did not fit into caches:
-	spilled     = 16 << 20 // if the vectors of all ranks had this many bytes together; stages take as many
+	leastShared = .8  // of what a byte of the largest sample costs, in shared memory
+	mostSlope   = 1.2 // of what a byte of the largest sample costs
 
 	leastInside               = .5       // of what the links inside a host need for a byte
 	leastBetween, mostBetween = .9, 1.25 // the same between hosts, where caches matter less
@@ -317,9 +332,6 @@ func (s *Situation) expect(bytes float64) (float64, bool) {
 	if bytes > float64(b.Bytes) {
 		whole := float64(b.Took) / float64(b.Bytes)
 		least, most := leastShared*whole, mostSlope*whole
-		if s.Shared && b.Bytes*len(s.Hosts) >= spilled {
-			most = mostSpilled * whole
-		}
 		if !s.Shared {
 			links := share(len(s.Hosts)) * s.link().PerByte
 			least = leastInside * links

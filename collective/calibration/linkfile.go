@@ -11,7 +11,7 @@ import (
 )
 
 // linkFormat identifies the format of files of links, and what their numbers mean.
-const linkFormat = "ringtrain-links/5"
+const linkFormat = "ringtrain-links/6"
 
 // linkFile is the content of a file of links.
 type linkFile struct {

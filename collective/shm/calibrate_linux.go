@@ -94,8 +94,8 @@ type meter struct {
 // trialGroup is the group of trial calls in headers.
 const trialGroup = ^uint32(0)
 
-// operation returns the next call, in the memory of the last one. New memory would need a page
-// after so many calls: while one rank waited for it, the other would time its own call.
+// operation returns the next call, in the memory of the last one. New memory would now and then
+// need another page, and the other ranks would time how long this one waits for it.
 func (m *meter) operation(kind collective.Kind, dst, src collective.Vector) *collective.Operation {
 	m.seq++
 	v := &m.t.view

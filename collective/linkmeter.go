@@ -59,7 +59,7 @@ func (m *linkMeter) measure(found *schedule.Links) (err error) {
 	search := schedule.NewCallSearch(s)
 	most := max(schedule.MostTrial, search.Largest())
 	// Memory comes first, because the garbage collector may run now and disturb what is timed.
-	m.allocate(most/4, most/4)
+	m.allocate(most/4, max(most/4, mostUsed))
 	if err = m.most([]float64{0}); err != nil { // waits for all ranks
 		return err
 	}

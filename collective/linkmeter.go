@@ -123,17 +123,14 @@ func (m *linkMeter) exchange(bytes, to, from int) (time.Duration, error) {
 		if to == m.e.rank {
 			continue
 		}
-		m.now[0], m.now[1] = m.half(out, m.e.rank, to), m.half(in, from, m.e.rank)
+		for i, h := range [...]half{{v: Of(out), from: m.e.rank, to: to}, {v: Of(in), from: from, to: m.e.rank}} {
+			m.prepare(i, h.call(), h.v)
+		}
 		if err := m.call(2); err != nil {
 			return 0, err
 		}
 	}
 	return time.Since(began), nil
-}
-
-func (m *linkMeter) half(b []byte, from, to int) Operation {
-	h := half{v: Of(b), from: from, to: to}
-	return Operation{Header: Header{Seq: m.seq, Call: h.call()}, Dst: h.v, Src: h.v}
 }
 
 // calls times calls of the group.
@@ -195,7 +192,7 @@ func (m *linkMeter) timed(size int, way schedule.Rival) (took, elapsed time.Dura
 	v := Of(m.vector[:n])
 	fold.Copy(v.bytes(), Of(m.source[:n]).bytes())
 	m.seq++
-	m.now[0] = Operation{Header: Header{Seq: m.seq, Call: Call{Kind: KindBarrier}}, Dst: Vector{device: -1}, Src: Vector{device: -1}}
+	m.prepare(0, Call{Kind: KindBarrier}, Vector{device: -1})
 	if err := m.call(1); err != nil {
 		return 0, 0, err
 	}
@@ -236,10 +233,12 @@ func (m *linkMeter) most(numbers []float64) error { return m.reduce(Of(numbers),
 // reduce is an AllReduce.
 func (m *linkMeter) reduce(v Vector, op Op) error {
 	m.seq++
-	call := Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Count: uint64(v.n)}
-	m.now[0] = Operation{Header: Header{Seq: m.seq, Call: call}, Dst: v, Src: v}
+	m.prepare(0, Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Count: uint64(v.n)}, v)
 	return m.call(1)
 }
+
+// prepare makes operation i of now a call on v.
+func (m *linkMeter) prepare(i int, c Call, v Vector) { m.now[i].set(m.seq, 0, &c, &v, &v) }
 
 // call carries out the first n operations of now together.
 func (m *linkMeter) call(n int) error {

@@ -85,6 +85,7 @@ func regroup(t *testing.T, nodes []*cluster.Node, broken []*collective.Group) []
 	for range nodes {
 		<-done
 	}
+	require.False(t, t.Failed(), "a group is missing")
 	return next
 }
 

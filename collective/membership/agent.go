@@ -24,6 +24,7 @@ type Agent struct {
 	// Owned by the Agent's goroutine.
 	machine *machine
 	known   map[peer]memberlist.Node // addresses; members of the View stay
+	met     map[peer]bool            // has each silent process that was joined, since the last View
 	roll    *roll                    // nil if processes need not prove that they live
 	demands int                      // calls of Next in progress
 	tried   bool                     // each seed has been tried
@@ -66,7 +67,7 @@ func Start(ctx context.Context, c Config) (*Agent, error) {
 	if lost := len(c.Member.Addrs) - len(self.Addrs); lost > 0 {
 		c.Log.Warn("addresses that do not fit are not announced", "dropped", lost, "kept", len(self.Addrs))
 	}
-	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, in: newInbox(), letters: newLetters(), status: newStatus(self.Member)}
+	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, met: map[peer]bool{}, in: newInbox(), letters: newLetters(), status: newStatus(self.Member)}
 	a.machine = newMachine(time.Now(), self, rand.Uint64)
 	a.machine.demand.least = c.MinSize
 	if c.callsRoll() {
@@ -112,7 +113,7 @@ func (a *Agent) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.life.cancel, a.life.over = cancel, ctx.Done()
 	j := &joiner{
-		self: a.addr, seeds: a.cfg.Join, lost: a.status.lost,
+		self: a.addr, seeds: a.cfg.Join, lost: a.status.lost, soon: a.status.soon,
 		join: func(addr string) error {
 			_, err := a.list.Join([]string{addr})
 			return err
@@ -160,7 +161,9 @@ func (a *Agent) publish() {
 	for _, v := range views {
 		a.cfg.Log.Info("view agreed", "rank", v.Self, "size", v.Size(), "view", v.String())
 		a.status.install(v)
+		a.introduce(v)
 	}
+	a.rouse()
 	for _, msg := range messages {
 		if to, ok := a.known[msg.To]; ok {
 			a.out.put(to, encodeMessage(msg))
@@ -182,6 +185,34 @@ func (a *Agent) publish() {
 	}
 	if w, changed := a.status.wait(w); changed && a.cfg.Progress != nil {
 		a.cfg.Progress(w)
+	}
+}
+
+// introduce makes sure that this process can send messages to all members of a new View. Gossip
+// takes a moment to spread, so it may have shown only some of them so far, such as the seed. If
+// that one dies now, nobody else tells this process where the others are. So it asks one that it
+// knows.
+func (a *Agent) introduce(v collective.View) {
+	a.met = map[peer]bool{}
+	var known []memberlist.Node
+	for _, m := range v.Members {
+		if at, ok := a.known[peerOf(m)]; ok {
+			known = append(known, at)
+		}
+	}
+	if v.Self >= 0 && len(known) > 0 && len(known) < v.Size()-1 {
+		a.status.join(known[v.Self%len(known)].Address()) // not all ask the same one
+	}
+}
+
+// rouse joins each process that does not answer our ballot, though gossip shows it. It may not
+// know where to send its answer.
+func (a *Agent) rouse() {
+	for _, p := range a.machine.proposer.silent() {
+		if at, ok := a.known[p]; ok && !a.met[p] {
+			a.met[p] = true
+			a.status.join(at.Address())
+		}
 	}
 }
 

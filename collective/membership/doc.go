@@ -43,6 +43,11 @@
 // a second is left out. The lowest rank that asks proposes first. A member that
 // was left out gets [ErrExpelled] when it asks.
 //
+// A View may be agreed before gossip has shown all of its members to each of them.
+// Such a member asks another at once, because a failure of the one that it knows,
+// usually the seed, would leave it alone. A process that does not answer is asked,
+// too: it may not know the proposer.
+//
 // # What holds
 //
 // There is at most one View for one (Job, Epoch), whatever gossip says. Live

@@ -16,7 +16,8 @@ import (
 // Seeds are joined again and again: at short intervals at first, then steadily
 // while a process is missing, then rarely. Members of the View that gossip has given
 // up are joined like seeds. That heals partitions, which memberlist cannot do once
-// both sides have given each other up.
+// both sides have given each other up. Processes that may lack what gossip knows are
+// joined once, at once; see Agent.introduce.
 const (
 	awayMost    = time.Hour              // for how long a lost member is joined
 	joinFirst   = 200 * time.Millisecond // first interval, which doubles
@@ -31,7 +32,8 @@ type joiner struct {
 	seeds  []string                             // host:port
 	join   func(addr string) error              // exchanges states once; the transport's Shutdown ends it
 	check  func()                               // before each round, while there is no View
-	lost   func() (more []string, hasView bool) // addresses of lost members; whether there is a View
+	lost   func() (more []string, hasView bool) // addresses of lost and other members to join; whether there is a View
+	soon   <-chan struct{}                      // has a value if the next round must not wait
 	report func(failures []Seed, hopeless bool) // after each round, sorted
 }
 
@@ -61,6 +63,7 @@ func (j *joiner) run(ctx context.Context) {
 		}
 		select {
 		case <-time.After(wait):
+		case <-j.soon:
 		case <-ctx.Done():
 			return
 		}

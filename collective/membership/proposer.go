@@ -216,6 +216,15 @@ func (o *proposer) installed() {
 	o.timer.installed()
 }
 
+// silent returns the others that gossip shows and that have not answered our ballot although we
+// repeated it.
+func (o *proposer) silent() []peer {
+	if o.run == nil || o.run.resend.gap <= resendFirst {
+		return nil
+	}
+	return slices.DeleteFunc(o.census.among(o.run.unanswered()), func(p peer) bool { return p == o.id })
+}
+
 // unanswered returns the names of the others that owe our ballot an answer.
 func (o *proposer) unanswered() (names []string) {
 	if o.run == nil {

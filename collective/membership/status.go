@@ -23,6 +23,8 @@ type status struct {
 	failures []Seed
 	visitors []visitor         // processes that were turned away
 	away     map[peer]vanished // members of the View that gossip gave up
+	meet     []string          // addresses of members to join once
+	soon     chan struct{}     // gets a value when meet does
 	closed   bool
 	changed  chan struct{} // closed and replaced when View may return
 }
@@ -35,7 +37,8 @@ type vanished struct {
 
 func newStatus(self collective.Member) *status {
 	return &status{
-		seen: map[peer]collective.Member{peerOf(self): self}, away: map[peer]vanished{}, changed: make(chan struct{}),
+		seen: map[peer]collective.Member{peerOf(self): self}, away: map[peer]vanished{},
+		soon: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 }
 
@@ -165,12 +168,24 @@ func (s *status) members() []collective.Member {
 	return slices.SortedFunc(maps.Values(s.seen), rankOrder)
 }
 
+// join makes the joiner join a member once, without delay.
+func (s *status) join(addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.meet = append(s.meet, addr)
+	select {
+	case s.soon <- struct{}{}:
+	default:
+	}
+}
+
 // lost returns the addresses of members of the View that gossip gave up less than
-// awayMost ago, and whether there is a View.
+// awayMost ago and of those to join once, and whether there is a View.
 func (s *status) lost() ([]string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var addrs []string
+	addrs := s.meet
+	s.meet = nil
 	for p, v := range s.away {
 		if time.Since(v.since) > awayMost {
 			delete(s.away, p)

@@ -1,6 +1,7 @@
 package collectivetest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -147,40 +148,35 @@ func checkHalves(t *testing.T, groups []*collective.Group, n int, dtype collecti
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		got := operands[g.Rank()]
 		assert.NoError(t, g.AllReduce(ctx, collective.Of16(got, dtype), op))
-		for i := range want {
-			if want[i] != got[i] {
-				assert.Fail(t, "wrong result", "%v %v of %d: rank %d, element %d: want %#x, got %#x", dtype, op, n, g.Rank(), i, want[i], got[i])
-				return
-			}
+		if i := different(collective.Of16(want, dtype), collective.Of16(got, dtype)); i >= 0 {
+			assert.Fail(t, "wrong result", "%v %v of %d: rank %d, element %d: want %#x, got %#x", dtype, op, n, g.Rank(), i, want[i], got[i])
 		}
 	})
 }
 
-// checkSame is assert.Equal without its cost for long slices.
+// checkSame is assert.Equal without its cost for long slices. It distinguishes -0 from 0.
 func checkSame[T collective.Element](t *testing.T, g *collective.Group, want, got []T, what string) {
-	for i := range want {
-		if bits(want[i]) != bits(got[i]) {
-			assert.Fail(t, "wrong result", "%s: rank %d of %d, element %d: want %v, got %v", what, g.Rank(), g.Size(), i, want[i], got[i])
-			return
-		}
+	if !assert.Equal(t, len(want), len(got), what) {
+		return
+	}
+	if i := different(collective.Of(want), collective.Of(got)); i >= 0 {
+		assert.Fail(t, "wrong result", "%s: rank %d of %d, element %d: want %v, got %v", what, g.Rank(), g.Size(), i, want[i], got[i])
 	}
 }
 
-// bits distinguishes -0 from 0.
-func bits[T collective.Element](x T) uint64 {
-	switch x := any(x).(type) {
-	case float32:
-		return uint64(math.Float32bits(x))
-	case float64:
-		return math.Float64bits(x)
-	case int32:
-		return uint64(x)
-	case int64:
-		return uint64(x)
-	case uint8:
-		return uint64(x)
+// different returns the index of the first element whose bits differ between two vectors of the
+// same type and length, or -1.
+func different(v, w collective.Vector) int {
+	a, _ := v.Host()
+	b, _ := w.Host()
+	if bytes.Equal(a, b) {
+		return -1
 	}
-	return 0
+	at := 0
+	for a[at] == b[at] {
+		at++
+	}
+	return at / v.DType().Size()
 }
 
 // testCuts reduces one arena in one call and in several, cut at block borders, next

@@ -99,21 +99,19 @@ func (m *memory) check(t *testing.T, dtype collective.DType, op collective.Op, o
 type valuesOf format
 
 // halves returns operands of 16-bit floats by rank, and the result of reducing them
-// at an offset in their arena.
+// at an offset in their arena, not to be changed.
 func halves(size, n, offset int, dtype collective.DType, op collective.Op) (operands [][]uint16, want []uint16) {
 	f := half
 	if dtype == collective.BFloat16 {
 		f = brain
 	}
 	values := make([][]float32, size)
-	operands, want = make([][]uint16, size), make([]uint16, n)
+	operands = make([][]uint16, size)
 	for r := range size {
 		rounded := first(sequence{f, r}, n, func(i int) uint16 { return f.round(operand[float32](r, i)) })
 		values[r] = first(sequence{valuesOf(f), r}, n, func(i int) float32 { return f.value(rounded[i]) })
 		operands[r] = slices.Clone(rounded)
 	}
-	for i, x := range reducedOf(values, offset, op) {
-		want[i] = f.round(x)
-	}
-	return operands, want
+	result := reduction(values, offset, op)
+	return operands, firstReduced(reduced{f, op, offset}, size, n, func(i int) uint16 { return f.round(result(i)) })
 }

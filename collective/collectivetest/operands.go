@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -29,8 +30,8 @@ type sequence struct {
 	rank int
 }
 
-// mostKept is how many elements of a sequence are kept. Longer tests are few.
-const mostKept = 1 << 17
+// mostKept is how many bytes of a sequence are kept. Longer tests are few.
+const mostKept = 9 << 20
 
 var kept = struct {
 	sync.Mutex
@@ -38,9 +39,10 @@ var kept = struct {
 }{of: map[sequence]any{}}
 
 // first returns the first n elements of a sequence, not to be changed. It computes each
-// once: computing them for every rank of every test took a quarter of a suite's time.
+// once: computing them for every rank of every test took a quarter of a suite's time, and more
+// under the race detector.
 func first[T any](s sequence, n int, element func(i int) T) []T {
-	if n > mostKept {
+	if n*int(unsafe.Sizeof(*new(T))) > mostKept {
 		return grow(nil, n, element)
 	}
 	kept.Lock()
@@ -88,30 +90,44 @@ func mix(x uint64) uint64 {
 }
 
 // Reduced returns the bits that AllReduce must produce on every rank, for the
-// Operands of size ranks at offset in their arena.
+// Operands of size ranks at offset in their arena. Do not change them.
 func Reduced[T collective.Element](size, n, offset int, op collective.Op) []T {
 	all := make([][]T, size)
 	for r := range all {
 		all[r] = operands[T](r, n)
 	}
-	return reducedOf(all, offset, op)
+	return firstReduced(reduced{collective.TypeOf[T](), op, offset}, size, n, reduction(all, offset, op))
 }
 
-// reducedOf is Reduced for the given operands.
-func reducedOf[T collective.Element](all [][]T, offset int, op collective.Op) []T {
+// reduced is the key of a sequence: the results for a number of ranks.
+type reduced struct {
+	of     any // the operands
+	op     collective.Op
+	offset int
+}
+
+// firstReduced is first for the results of a reduction. Those at an offset are not kept: most
+// offsets are used once.
+func firstReduced[T any](key reduced, size, n int, element func(i int) T) []T {
+	if key.offset != 0 {
+		return grow(nil, n, element)
+	}
+	return first(sequence{key, size}, n, element)
+}
+
+// reduction returns a function that reduces element i of all operands, which are given by rank.
+func reduction[T collective.Element](all [][]T, offset int, op collective.Op) func(i int) T {
 	size := len(all)
-	out := make([]T, len(all[0]))
 	if op == collective.Mean && !floating[T]() {
-		for i := range out {
+		return func(i int) T {
 			sum := new(big.Int)
 			for r := range all {
 				sum.Add(sum, big.NewInt(int64(all[r][i])))
 			}
-			out[i] = T(sum.Quo(sum, big.NewInt(int64(size))).Int64())
+			return T(sum.Quo(sum, big.NewInt(int64(size))).Int64())
 		}
-		return out
 	}
-	for i := range out {
+	return func(i int) T {
 		first := (offset + i) / blockLen % size
 		acc := all[first][i]
 		for k := 1; k < size; k++ {
@@ -120,9 +136,8 @@ func reducedOf[T collective.Element](all [][]T, offset int, op collective.Op) []
 		if op == collective.Mean {
 			acc *= T(1) / T(size)
 		}
-		out[i] = acc
+		return acc
 	}
-	return out
 }
 
 func floating[T collective.Element]() bool {

@@ -27,9 +27,10 @@ func manyMembers(n int) collective.View {
 func TestWaitingLinks(t *testing.T) {
 	v := manyMembers(1000)
 	c := NewConnector(Identity{Name: "n/0", Nonce: 100})
+	digest := v.Digest()
 	arrive := func(rank int, epoch uint64, stream uint8) error {
 		m := v.Members[rank]
-		p := Purpose{Job: v.Job, Epoch: epoch, Digest: v.Digest(), Rank: uint32(rank), Channel: Bulk, Stream: stream, Streams: MaxStreams}
+		p := Purpose{Job: v.Job, Epoch: epoch, Digest: digest, Rank: uint32(rank), Channel: Bulk, Stream: stream, Streams: MaxStreams}
 		from := Identity{Name: m.Name, Nonce: m.Nonce}
 		err := c.Allow(from, p)
 		if err == nil {
@@ -57,7 +58,7 @@ func TestWaitingLinks(t *testing.T) {
 	require.Equal(t, 7992, all(3), "the next View may be as large")
 
 	m := v.Members[5]
-	good := Purpose{Job: 7, Epoch: 2, Digest: v.Digest(), Rank: 5, Channel: Bulk, Streams: MaxStreams}
+	good := Purpose{Job: 7, Epoch: 2, Digest: digest, Rank: 5, Channel: Bulk, Streams: MaxStreams}
 	allow := func(name string, change func(p *Purpose)) error {
 		p := good
 		change(&p)

@@ -113,7 +113,7 @@ func (a *Agent) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.life.cancel, a.life.over = cancel, ctx.Done()
 	j := &joiner{
-		self: a.addr, seeds: a.cfg.Join, lost: a.status.lost, soon: a.status.soon,
+		self: a.addr, seeds: a.cfg.Join, lost: a.status.lost, met: a.status.met, soon: a.status.soon,
 		join: func(addr string) error {
 			_, err := a.list.Join([]string{addr})
 			return err

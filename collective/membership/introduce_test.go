@@ -30,10 +30,10 @@ func strangers(n, self int, shown ...int) (*Agent, collective.View) {
 	return a, v
 }
 
-func (a *Agent) joinsSoon(t *testing.T, want ...string) {
+// joins checks which addresses an Agent's joiner joins at once.
+func joins(t *testing.T, a *Agent, want ...string) {
 	t.Helper()
-	got, _ := a.status.lost()
-	require.Equal(t, want, got)
+	require.Equal(t, want, a.status.met())
 	select {
 	case <-a.status.soon:
 		require.NotEmpty(t, want)
@@ -57,7 +57,7 @@ func TestMembersOfAViewAreIntroduced(t *testing.T) {
 	} {
 		a, v := strangers(4, c.self, c.shown...)
 		a.introduce(v)
-		a.joinsSoon(t, c.asked...)
+		joins(t, a, c.asked...)
 	}
 }
 
@@ -72,20 +72,20 @@ func TestSilentProcessesAreRoused(t *testing.T) {
 	m.Next(now, nil)
 	require.NotNil(t, m.proposer.run)
 	a.rouse()
-	a.joinsSoon(t)
+	joins(t, a)
 	m.Receive(now, message{Kind: promise, From: peerOf(v.Members[2]), To: m.id, Job: 7, Epoch: 2, Ballot: m.proposer.run.ballot})
 	m.Tick(now.Add(resendFirst))
 	a.rouse()
-	a.joinsSoon(t, "10.0.0.1:3")
+	joins(t, a, "10.0.0.1:3")
 	m.Tick(now.Add(3 * resendFirst))
 	a.rouse()
-	a.joinsSoon(t)
+	joins(t, a)
 	a.introduce(v)
 	a.rouse()
-	a.joinsSoon(t, "10.0.0.1:3")
+	joins(t, a, "10.0.0.1:3")
 }
 
-// A joiner that waits for its next round begins it when it is told to.
+// A joiner joins an address once while it waits for its next round, and no seeds.
 func TestJoinerJoinsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
@@ -95,11 +95,11 @@ func TestJoinerJoinsAtOnce(t *testing.T) {
 		time.AfterFunc(3*time.Second, func() { s.join("10.0.0.2:1") })
 		time.AfterFunc(5*time.Second, func() { s.join("10.0.0.3:1") })
 		j := &joiner{
-			self: netip.MustParseAddrPort("10.0.0.1:1"), lost: s.lost, soon: s.soon, check: func() {},
+			self: netip.MustParseAddrPort("10.0.0.1:1"), seeds: []string{"10.0.0.4:1"}, lost: s.lost, met: s.met, soon: s.soon, check: func() {},
 			join:   func(addr string) error { joined[addr] += time.Since(begin); return nil },
 			report: func(failures []Seed, _ bool) { require.Empty(t, failures) },
 		}
 		j.run(ctx)
-		require.Equal(t, map[string]time.Duration{"seed/10.0.0.2:1": 3 * time.Second, "seed/10.0.0.3:1": 5 * time.Second}, joined)
+		require.Equal(t, map[string]time.Duration{"seed/10.0.0.4:1": 0, "seed/10.0.0.2:1": 3 * time.Second, "seed/10.0.0.3:1": 5 * time.Second}, joined)
 	})
 }

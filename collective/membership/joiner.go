@@ -32,8 +32,9 @@ type joiner struct {
 	seeds  []string                             // host:port
 	join   func(addr string) error              // exchanges states once; the transport's Shutdown ends it
 	check  func()                               // before each round, while there is no View
-	lost   func() (more []string, hasView bool) // addresses of lost and other members to join; whether there is a View
-	soon   <-chan struct{}                      // has a value if the next round must not wait
+	lost   func() (more []string, hasView bool) // addresses of lost members; whether there is a View
+	met    func() []string                      // addresses to join once
+	soon   <-chan struct{}                      // has a value if there are some
 	report func(failures []Seed, hopeless bool) // after each round, sorted
 }
 
@@ -61,11 +62,25 @@ func (j *joiner) run(ctx context.Context) {
 		if hasView {
 			wait = time.Duration((0.8 + 0.4*rand.Float64()) * float64(joinSettled))
 		}
-		select {
-		case <-time.After(wait):
-		case <-j.soon:
-		case <-ctx.Done():
+		if !j.rest(ctx, wait) {
 			return
+		}
+	}
+}
+
+// rest waits for the next round, and joins who must be joined at once. It returns false when ctx
+// ends.
+func (j *joiner) rest(ctx context.Context, wait time.Duration) bool {
+	next := time.NewTimer(wait)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+			return true
+		case <-j.soon:
+			j.round(ctx, j.met()) // in vain if they are gone, which gossip will notice
+		case <-ctx.Done():
+			return false
 		}
 	}
 }

@@ -23,7 +23,7 @@ type status struct {
 	failures []Seed
 	visitors []visitor         // processes that were turned away
 	away     map[peer]vanished // members of the View that gossip gave up
-	meet     []string          // addresses of members to join once
+	meet     []string          // addresses to join once
 	soon     chan struct{}     // gets a value when meet does
 	closed   bool
 	changed  chan struct{} // closed and replaced when View may return
@@ -168,7 +168,7 @@ func (s *status) members() []collective.Member {
 	return slices.SortedFunc(maps.Values(s.seen), rankOrder)
 }
 
-// join makes the joiner join a member once, without delay.
+// join makes the joiner join a process once, without delay.
 func (s *status) join(addr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,13 +179,21 @@ func (s *status) join(addr string) {
 	}
 }
 
-// lost returns the addresses of members of the View that gossip gave up less than
-// awayMost ago and of those to join once, and whether there is a View.
-func (s *status) lost() ([]string, bool) {
+// met returns the addresses that join got since the last time.
+func (s *status) met() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	addrs := s.meet
 	s.meet = nil
+	return addrs
+}
+
+// lost returns the addresses of members of the View that gossip gave up less than
+// awayMost ago, and whether there is a View.
+func (s *status) lost() ([]string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var addrs []string
 	for p, v := range s.away {
 		if time.Since(v.since) > awayMost {
 			delete(s.away, p)

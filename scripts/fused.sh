@@ -21,7 +21,7 @@ packages=$(go list ./nn/... ./trainer/... ./collective/fold ./collective/schedul
 listing=$(mktemp)
 trap 'rm -f "$listing"' EXIT
 # shellcheck disable=SC2086 # one word per package
-GOARCH=arm64 CGO_ENABLED=0 go build -gcflags=-S $packages >"$listing" 2>&1 || {
+GOARCH=arm64 CGO_ENABLED=0 go build -trimpath=false -gcflags=-S $packages >"$listing" 2>&1 || {
 	tail -n 20 "$listing" >&2
 	exit 1
 }

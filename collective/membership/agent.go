@@ -24,7 +24,7 @@ type Agent struct {
 	// Owned by the Agent's goroutine.
 	machine *machine
 	known   map[peer]memberlist.Node // addresses; members of the View stay
-	met     map[peer]bool            // has each silent process that was joined, since the last View
+	met     map[peer]bool            // the processes that rouse has joined since the last View
 	roll    *roll                    // nil if processes need not prove that they live
 	demands int                      // calls of Next in progress
 	tried   bool                     // each seed has been tried
@@ -188,10 +188,9 @@ func (a *Agent) publish() {
 	}
 }
 
-// introduce makes sure that this process can send messages to all members of a new View. Gossip
-// takes a moment to spread, so it may have shown only some of them so far, such as the seed. If
-// that one dies now, nobody else tells this process where the others are. So it asks one that it
-// knows.
+// introduce joins a known member of a new View if gossip has not yet shown this process all of
+// the others. Gossip takes a moment to spread. If this process knew only the seed and the seed
+// died, it would have no address to send its answers to.
 func (a *Agent) introduce(v collective.View) {
 	a.met = map[peer]bool{}
 	var known []memberlist.Node
@@ -205,8 +204,8 @@ func (a *Agent) introduce(v collective.View) {
 	}
 }
 
-// rouse joins each process that does not answer our ballot, though gossip shows it. It may not
-// know where to send its answer.
+// rouse joins each process that gossip shows but that does not answer our ballot: it may not know
+// our address.
 func (a *Agent) rouse() {
 	for _, p := range a.machine.proposer.silent() {
 		if at, ok := a.known[p]; ok && !a.met[p] {

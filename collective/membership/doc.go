@@ -43,10 +43,10 @@
 // a second is left out. The lowest rank that asks proposes first. A member that
 // was left out gets [ErrExpelled] when it asks.
 //
-// A View may be agreed before gossip has shown all of its members to each of them.
-// Such a member asks another at once, because a failure of the one that it knows,
-// usually the seed, would leave it alone. A process that does not answer is asked,
-// too: it may not know the proposer.
+// A View may be agreed before gossip has shown every member all of the others. A
+// member that lacks some exchanges gossip with one that it knows at once: if it knew
+// only the seed and the seed died, it could not answer the others. A proposer does
+// the same with each process that does not answer, which may not know its address.
 //
 // # What holds
 //

@@ -42,7 +42,7 @@ func joins(t *testing.T, a *Agent, want ...string) {
 	}
 }
 
-// Who can't yet reach all members of a new View asks one that it can reach.
+// A process that does not know all members of a new View joins one that it knows.
 func TestMembersOfAViewAreIntroduced(t *testing.T) {
 	for _, c := range []struct {
 		self  int
@@ -61,8 +61,7 @@ func TestMembersOfAViewAreIntroduced(t *testing.T) {
 	}
 }
 
-// A process that does not answer a repeated ballot, though gossip shows it, is joined once for
-// each View.
+// A process that gossip shows but that does not answer a repeated ballot is joined once per View.
 func TestSilentProcessesAreRoused(t *testing.T) {
 	a, v := strangers(4, 1, 0, 2, 3)
 	m, now := a.machine, time.Unix(0, 0)

@@ -16,8 +16,8 @@ import (
 // Seeds are joined again and again: at short intervals at first, then steadily
 // while a process is missing, then rarely. Members of the View that gossip has given
 // up are joined like seeds. That heals partitions, which memberlist cannot do once
-// both sides have given each other up. Processes that may lack what gossip knows are
-// joined once, at once; see Agent.introduce.
+// both sides have given each other up. Agent.introduce and Agent.rouse have further
+// addresses joined once, without delay.
 const (
 	awayMost    = time.Hour              // for how long a lost member is joined
 	joinFirst   = 200 * time.Millisecond // first interval, which doubles

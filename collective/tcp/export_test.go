@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
 )
 
 // SetTimeouts replaces the timeouts of a Connector.
@@ -18,8 +20,13 @@ func ListenLimited(ctx context.Context, id Identity, handler Handler, slots int,
 	return listen(ctx, "127.0.0.1:0", id, handler, lim)
 }
 
-// Kill closes all connections without a goodbye, as if the process had died.
-func (t *Transport) Kill() { t.closeLinks() }
+// Kill closes all connections without a goodbye, as if the process had died. A dead
+// process reports no failure, either: this one could blame the rank whose connection it
+// has closed first.
+func (t *Transport) Kill() {
+	t.fail(collective.ErrLost)
+	t.closeLinks()
+}
 
 // KillStream closes one of the streams to a rank.
 func (t *Transport) KillStream(rank, stream int) {

@@ -69,7 +69,7 @@ func TestDevice(t *testing.T) {
 		for _, loses := range []bool{false, true} {
 			devices := [3]fake{{}, {}, {loses: loses}}
 			collectivetest.Run(t, collectivetest.Local(t, 3), func(ctx context.Context, g *collective.Group) {
-				s := Spec{Op: name, DType: collective.Int32, Reduction: collective.Sum, Root: 1, Sizes: []int{12, 240, 2400}, Iterations: 2, Check: true, Device: &devices[g.Rank()]}
+				s := Spec{Op: name, DType: collective.Int32, Reduction: collective.Sum, Root: 2, Sizes: []int{12, 240, 2400}, Iterations: 2, Check: true, Device: &devices[g.Rank()]}
 				rows, err := Run(ctx, g, s)
 				if !assert.NoError(t, err, name) {
 					return
@@ -79,7 +79,7 @@ func TestDevice(t *testing.T) {
 					assert.Equal(t, loses, r.Wrong() > 0, "%s, Read loses results: %t", name, loses)
 				}
 			})
-			calls, iterations := devices[0].calls, 2*3
+			calls, iterations := devices[2].calls, 2*3
 			if operations[name].inside != nil {
 				iterations *= 2
 			}

@@ -5,10 +5,9 @@
 // # The columns
 //
 // size is S, the bytes of the larger of what one rank gives and gets: the vector for
-// allreduce and broadcast, the parts of all ranks together for allgather,
-// reducescatter and alltoall. count is the number of elements of one part, as in
-// nccl-tests: the whole vector for allreduce, broadcast and sendrecv, and an n-th of S
-// for the others, among n ranks. A size that is not a whole number of elements for each
+// allreduce, broadcast, reduce and sendrecv, and the parts of all ranks together for the
+// others. count is the number of elements of one part, as in nccl-tests: the whole
+// vector, or an n-th of S for the others, among n ranks. A size that is not a whole number of elements for each
 // rank is rounded down, to at least one element. Sizes that become equal are measured
 // once.
 //
@@ -30,7 +29,8 @@
 //     Of these 2(n-1)S bytes each rank sends at least its share, an n-th.
 //   - allgather, reducescatter and alltoall, (n-1)/n: each rank has an n-th of S
 //     already and must get, or give away, the rest.
-//   - broadcast, 1: the root sends every byte at least once.
+//   - gather and scatter, (n-1)/n: the same holds for the root.
+//   - broadcast and reduce, 1: the root sends, or gets, every byte at least once.
 //   - sendrecv, 1: every byte leaves once and another arrives.
 //
 // "out-of-place" calls have input and result in different memory. If the library's

@@ -11,14 +11,15 @@ import (
 // An operation describes one collective operation to the bench.
 type operation struct {
 	reduces, rooted bool
-	least           int // minimum number of ranks
+	onlyRoot        bool // only the root gets a result
+	least           int  // minimum number of ranks
 
 	// in and out return how many elements a rank gives and gets per element of count,
 	// in a group of n.
 	in, out func(n int) int
 	// factor is busbw divided by algbw.
 	factor func(n int) float64
-	// want returns the correct element j of a part of rank's result.
+	// want returns the correct element j of a part of rank's result, if it gets one.
 	want func(o *oracle, rank, part, j int) int64
 	// inside returns input and result in one buffer. It is nil if the operation does
 	// not work in place.
@@ -53,10 +54,8 @@ var operations = map[string]*operation{
 	},
 	"allgather": {
 		in: one, out: all, factor: allButOwn,
-		want: func(o *oracle, _, part, j int) int64 { return o.input(part, j) },
-		inside: func(rank, count int, buffer collective.Vector) (dst, src collective.Vector) {
-			return buffer, buffer.Slice(rank*count, (rank+1)*count)
-		},
+		want:   func(o *oracle, _, part, j int) int64 { return o.input(part, j) },
+		inside: fromOwnPart,
 		call: func(ctx context.Context, g *collective.Group, _ *Spec, v *operands) error {
 			return g.AllGather(ctx, v.dst, v.src)
 		},
@@ -77,12 +76,35 @@ var operations = map[string]*operation{
 	},
 	"reducescatter": {
 		reduces: true, in: all, out: one, factor: allButOwn,
-		want: func(o *oracle, rank, _, j int) int64 { return o.reduced(rank*o.count + j) },
-		inside: func(rank, count int, buffer collective.Vector) (dst, src collective.Vector) {
-			return buffer.Slice(rank*count, (rank+1)*count), buffer
-		},
+		want:   func(o *oracle, rank, _, j int) int64 { return o.reduced(rank*o.count + j) },
+		inside: intoOwnPart,
 		call: func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
 			return g.ReduceScatter(ctx, v.dst, v.src, s.Reduction)
+		},
+	},
+	"reduce": {
+		reduces: true, rooted: true, onlyRoot: true, in: one, out: one,
+		factor: func(int) float64 { return 1 },
+		want:   func(o *oracle, _, _, j int) int64 { return o.reduced(j) },
+		inside: whole,
+		call: func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
+			return g.Reduce(ctx, v.dst, v.src, s.Reduction, s.Root)
+		},
+	},
+	"gather": {
+		rooted: true, onlyRoot: true, in: one, out: all, factor: allButOwn,
+		want:   func(o *oracle, _, part, j int) int64 { return o.input(part, j) },
+		inside: fromOwnPart,
+		call: func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
+			return g.Gather(ctx, v.dst, v.src, s.Root)
+		},
+	},
+	"scatter": {
+		rooted: true, in: all, out: one, factor: allButOwn,
+		want:   func(o *oracle, rank, _, j int) int64 { return o.input(o.root, rank*o.count+j) },
+		inside: intoOwnPart,
+		call: func(ctx context.Context, g *collective.Group, s *Spec, v *operands) error {
+			return g.Scatter(ctx, v.dst, v.src, s.Root)
 		},
 	},
 	"alltoall": {
@@ -108,7 +130,22 @@ func all(n int) int { return n }
 
 func allButOwn(n int) float64 { return float64(n-1) / float64(n) }
 
+// The ways to make a call in one buffer: the whole is both result and input, or the rank's
+// part is the input, or the result.
+
 func whole(_, _ int, buffer collective.Vector) (dst, src collective.Vector) { return buffer, buffer }
+
+func fromOwnPart(rank, count int, buffer collective.Vector) (dst, src collective.Vector) {
+	return buffer, ownPart(rank, count, buffer)
+}
+
+func intoOwnPart(rank, count int, buffer collective.Vector) (dst, src collective.Vector) {
+	return ownPart(rank, count, buffer), buffer
+}
+
+func ownPart(rank, count int, buffer collective.Vector) collective.Vector {
+	return buffer.Slice(rank*count, (rank+1)*count)
+}
 
 // host returns the memory of a vector that allocate made.
 func host(v collective.Vector) []byte {

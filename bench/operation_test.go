@@ -14,7 +14,7 @@ import (
 
 // Bandwidths follow nccl-tests' *GetBw functions: baseBw and factor are as in
 // its sources, where count is the number of elements that a rank gives (allreduce,
-// broadcast, sendrecv) or gets from one other (the rest).
+// broadcast, reduce, sendrecv), or that one rank gives to one other (the rest).
 func TestBandwidthsOfNCCLTests(t *testing.T) {
 	type formula struct {
 		base, factor func(count, typesize, nranks, sec float64) float64
@@ -30,14 +30,18 @@ func TestBandwidthsOfNCCLTests(t *testing.T) {
 		"alltoall":      {ofAll, others},
 		"broadcast":     {of1, nothing},
 		"sendrecv":      {of1, nothing},
+		"reduce":        {of1, nothing},
+		"gather":        {ofAll, others},
+		"scatter":       {ofAll, others},
 	}
 	require.Len(t, formulas, len(bench.Operations()), "every operation has a formula")
 	// The elements that one rank gives to one call, per element of count.
 	gives := func(op string, ranks int) int {
-		if op == "allgather" || op == "reducescatter" || op == "alltoall" {
-			return ranks
+		switch op {
+		case "allreduce", "broadcast", "reduce", "sendrecv":
+			return 1
 		}
-		return 1
+		return ranks
 	}
 	for op, f := range formulas {
 		for _, ranks := range []int{1, 2, 3, 4, 7, 8, 16, 64, 1000} {
@@ -102,6 +106,9 @@ func TestRowsDescribeTheCall(t *testing.T) {
 		{"reducescatter", collective.Max, -1, true, false},
 		{"allgather", 0, -1, true, false},
 		{"broadcast", 0, 1, true, false},
+		{"reduce", collective.Max, 1, true, false},
+		{"gather", 0, 1, true, false},
+		{"scatter", 0, 1, true, false},
 		{"alltoall", 0, -1, false, false},
 		{"sendrecv", 0, -1, false, false},
 	} {

@@ -158,7 +158,7 @@ type buffers struct {
 	count int
 
 	given collective.Vector // this rank's input
-	want  collective.Vector // its correct result; a zero Vector without checks
+	want  collective.Vector // its correct result; a zero Vector if it is not checked
 	work  collective.Vector // of the calls: the larger of input and result
 	got   collective.Vector // host copy of a Device's result
 }
@@ -208,7 +208,7 @@ func (b *buffers) allocate(seed uint64, memory places) (err error) {
 	} else if b.work, err = allocate(s.DType, most); err != nil {
 		return err
 	}
-	if !s.Check {
+	if !b.checks() {
 		return nil
 	}
 	if b.want, err = allocate(s.DType, count*op.out(n)); err != nil {
@@ -223,6 +223,11 @@ func (b *buffers) allocate(seed uint64, memory places) (err error) {
 		fill(b.want.Slice(part*count, (part+1)*count), results, func(j int) int64 { return op.want(o, g.Rank(), part, j) })
 	}
 	return nil
+}
+
+// checks reports whether this rank compares results: it may not get any.
+func (b *buffers) checks() bool {
+	return b.spec.Check && (!b.op.onlyRoot || b.group.Rank() == b.spec.Root)
 }
 
 // outside returns the out-of-place trial.
@@ -306,9 +311,9 @@ func (t *trial) measure(ctx context.Context) (*Timing, error) {
 // comparison of the result, and the number of wrong elements.
 func (t *trial) several(ctx context.Context, n int) (times, read []float64, wrong int64, err error) {
 	times, read = make([]float64, n), make([]float64, n)
-	got, want, width := host(t.dst), host(t.want), t.spec.DType.Size()
-	if t.spec.Device != nil {
-		got = host(t.got)
+	got, want, width := host(t.got), host(t.want), t.spec.DType.Size()
+	if t.spec.Device == nil {
+		got = host(t.dst)[:len(want)]
 	}
 	for i := range n {
 		begin, end, err := t.once(ctx)
@@ -317,7 +322,7 @@ func (t *trial) several(ctx context.Context, n int) (times, read []float64, wron
 		}
 		times[i] = microseconds(end - begin)
 		if t.spec.Check {
-			if t.spec.Device != nil {
+			if t.spec.Device != nil && len(want) > 0 {
 				if err := t.spec.Device.Read(got, t.dst); err != nil {
 					return nil, nil, 0, err
 				}

@@ -36,7 +36,8 @@ func TestBandwidths(t *testing.T) {
 	require.InDelta(t, 3, all[1].BusBW(all[1].In), 1e-12, "allreduce of 4: 2*3/4")
 	require.Zero(t, all[0].AlgBW(&bench.Timing{}))
 	for op, want := range map[string]float64{
-		"allreduce": 1.5, "allgather": .75, "reducescatter": .75, "alltoall": .75, "broadcast": 1, "sendrecv": 1, "nosuch": 0,
+		"allreduce": 1.5, "allgather": .75, "reducescatter": .75, "alltoall": .75, "broadcast": 1, "sendrecv": 1,
+		"reduce": 1, "gather": .75, "scatter": .75, "nosuch": 0,
 	} {
 		r := bench.Row{Op: op, Ranks: 4, Size: 1000}
 		require.InDelta(t, want, r.BusBW(&bench.Timing{Median: 1}), 1e-12, op)

@@ -11,7 +11,8 @@ usage() {
 	cat <<'USAGE'
 Usage: scripts/bench-peers.sh [flags]
 
-  --operation NAME        allreduce, allgather, broadcast, reducescatter or alltoall (default allreduce);
+  --operation NAME        allreduce, allgather, alltoall, broadcast, gather, reduce,
+                          reducescatter or scatter (default allreduce);
                           Gloo has no comparable reducescatter
   --ranks LIST            numbers of ranks (default 2,4)
   --rounds N              how often everything is measured (default 5)
@@ -56,8 +57,8 @@ if [[ $quick == yes ]]; then
 fi
 rounds=${rounds:-5} sizes=${sizes:-4:64M:4}
 
-[[ $operation =~ ^(allreduce|allgather|broadcast|reducescatter|alltoall)$ ]] ||
-	wrong "--operation must be allreduce, allgather, broadcast, reducescatter or alltoall, not $operation"
+[[ $operation =~ ^(allreduce|allgather|alltoall|broadcast|gather|reduce|reducescatter|scatter)$ ]] ||
+	wrong "--operation must be allreduce, allgather, alltoall, broadcast, gather, reduce, reducescatter or scatter, not $operation"
 [[ $ranks =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || wrong "--ranks must be comma-separated numbers, not $ranks"
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds must be a number, not $rounds"
 [[ $transport =~ ^(tcp|shm|auto)$ ]] || wrong "--transport must be tcp, shm or auto, not $transport"

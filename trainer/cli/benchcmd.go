@@ -126,7 +126,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 		flags.IntVarP(&f.warmup, "warmup_iters", "w", 1, "run `N` iterations first that do not count")
 		flags.StringVarP(&f.dtype, "datatype", "d", "float", "element `TYPE`: float, double, half, bfloat16, int32, int64 or uint8")
 		flags.StringVarP(&f.reduction, "op", "o", "sum", "reduction `OP`: sum, prod, min, max or avg")
-		flags.IntVarP(&f.root, "root", "r", 0, "root `RANK` of a broadcast (default 0)")
+		flags.IntVarP(&f.root, "root", "r", 0, "root `RANK` of a broadcast, reduce, gather or scatter (default 0)")
 		flags.IntVarP(&f.check, "check", "c", 1, "whether every result is compared with the correct one, `0|1`")
 		flags.StringVar(&f.Memory, "memory", bench.Heap, "vectors are in memory of this `KIND`: heap (ordinary Go memory) or shared (ranks of one host read and write it in place, see cluster.Node.Alloc)")
 		flags.StringVar(&f.Algorithm, "algorithm", "", "use this allreduce `ALGORITHM` for all sizes: one-shot, bruck, collected, direct, ring, shared or, with --order any, halving-doubling, double-tree, hierarchical (default the plan's choice)")

@@ -7,15 +7,19 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/gather.h>
 #include <gloo/math.h>
+#include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
+#include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 
 namespace {
@@ -37,14 +41,18 @@ using Allreduce = Prepared<gloo::AllreduceOptions>;
 using Allgather = Prepared<gloo::AllgatherOptions>;
 using Broadcast = Prepared<gloo::BroadcastOptions>;
 using Alltoall = Prepared<gloo::AlltoallOptions>;
+using Reduce = Prepared<gloo::ReduceOptions>;
+using Gather = Prepared<gloo::GatherOptions>;
+using Scatter = Prepared<gloo::ScatterOptions>;
+
+using Fold = void (*)(void *, const void *, const void *, size_t);
 
 // An output is also the input, or has it, where no other is set.
 void set(Allreduce *p, float *result, float *, size_t count) {
 	auto &options = p->make();
 	options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
 	options.setOutput(result, count);
-	options.setReduceFunction(
-	    static_cast<void (*)(void *, const void *, const void *, size_t)>(&gloo::sum<float>));
+	options.setReduceFunction(static_cast<Fold>(&gloo::sum<float>));
 }
 
 void set(Allgather *p, float *result, float *, size_t count) { p->make().setOutput(result, count * p->context->size); }
@@ -61,10 +69,40 @@ void set(Alltoall *p, float *result, float *input, size_t count) {
 	options.setOutput(result, count * p->context->size);
 }
 
+void set(Reduce *p, float *result, float *, size_t count) {
+	auto &options = p->make();
+	options.setRoot(0);
+	options.setOutput(result, count);
+	options.setReduceFunction(static_cast<Fold>(&gloo::sum<float>));
+}
+
+void set(Gather *p, float *result, float *input, size_t count) {
+	auto &options = p->make();
+	options.setRoot(0);
+	options.setInput(input, count);
+	if (p->context->rank == 0)
+		options.setOutput(result, count * p->context->size);
+}
+
+void set(Scatter *p, float *result, float *input, size_t count) {
+	auto &options = p->make();
+	options.setRoot(0);
+	options.setOutput(result, count);
+	if (p->context->rank != 0)
+		return;
+	std::vector<float *> parts;
+	for (int r = 0; r < p->context->size; r++)
+		parts.push_back(input + r * count);
+	options.setInputs(parts, count);
+}
+
 void call(Allreduce *p) { gloo::allreduce(*p->options); }
 void call(Allgather *p) { gloo::allgather(*p->options); }
 void call(Broadcast *p) { gloo::broadcast(*p->options); }
 void call(Alltoall *p) { gloo::alltoall(*p->options); }
+void call(Reduce *p) { gloo::reduce(*p->options); }
+void call(Gather *p) { gloo::gather(*p->options); }
+void call(Scatter *p) { gloo::scatter(*p->options); }
 
 void barrier(const std::shared_ptr<gloo::rendezvous::Context> &context) {
 	gloo::BarrierOptions options(context);
@@ -111,6 +149,9 @@ int main(int argc, char **argv) {
 	    : name == "allgather"           ? run<Allgather>
 	    : name == "broadcast"           ? run<Broadcast>
 	    : name == "alltoall"            ? run<Alltoall>
+	    : name == "reduce"              ? run<Reduce>
+	    : name == "gather"              ? run<Gather>
+	    : name == "scatter"             ? run<Scatter>
 	                                    : nullptr;
 	if (!measured)
 		fail("gloo: %s is not an operation of this program", argv[1]);

@@ -51,12 +51,27 @@ static float sum(int ranks, size_t j) {
 	return all;
 }
 
+static float want_reduce(const struct library *l, int part, size_t j, size_t count) {
+	(void)part, (void)count;
+	return sum(l->ranks, j);
+}
+
+static float want_gather(const struct library *l, int part, size_t j, size_t count) {
+	(void)l, (void)count;
+	return input(part, j);
+}
+
+static float want_scatter(const struct library *l, int part, size_t j, size_t count) {
+	(void)part;
+	return input(0, l->rank * count + j);
+}
+
 /* An operation has the correct element j of a part of rank's result, and says whether a
- * rank gives, or gets, one part for each rank. busbw is algbw times factor, and
- * times (ranks - 1) / ranks if shared is set. */
+ * rank gives, or gets, one part for each rank, and whether only rank 0, the root, gets a
+ * result. busbw is algbw times factor, and times (ranks - 1) / ranks if shared is set. */
 struct operation {
 	const char *name;
-	int gives, gets, factor, shared;
+	int gives, gets, factor, shared, only_root;
 	float (*want)(const struct library *l, int part, size_t j, size_t count);
 };
 
@@ -85,12 +100,15 @@ static float want_alltoall(const struct library *l, int part, size_t j, size_t c
 }
 
 static const struct operation operations[] = {
-	{"allreduce", 0, 0, 2, 1, want_allreduce},
-	{"allgather", 0, 1, 1, 1, want_allgather},
-	{"broadcast", 0, 0, 1, 0, want_broadcast},
-	{"reducescatter", 1, 0, 1, 1, want_reducescatter},
-	{"alltoall", 1, 1, 1, 1, want_alltoall},
-	{NULL, 0, 0, 0, 0, NULL},
+	{"allreduce", 0, 0, 2, 1, 0, want_allreduce},
+	{"allgather", 0, 1, 1, 1, 0, want_allgather},
+	{"broadcast", 0, 0, 1, 0, 0, want_broadcast},
+	{"reducescatter", 1, 0, 1, 1, 0, want_reducescatter},
+	{"alltoall", 1, 1, 1, 1, 0, want_alltoall},
+	{"reduce", 0, 0, 1, 0, 1, want_reduce},
+	{"gather", 0, 1, 1, 1, 1, want_gather},
+	{"scatter", 1, 0, 1, 1, 0, want_scatter},
+	{NULL, 0, 0, 0, 0, 0, NULL},
 };
 
 /* A trial measures one size on this rank. */
@@ -99,7 +117,7 @@ struct trial {
 	const struct operation *op;
 	size_t count;                 /* elements of one part */
 	size_t bytes;                 /* of all parts: the size */
-	size_t given_bytes, got_bytes; /* of the input and of the result */
+	size_t given_bytes, got_bytes; /* of the input and of the result, 0 without one */
 	float *given, *want, *work;
 	float *source; /* of the call: inside work, but for alltoall */
 };
@@ -230,7 +248,7 @@ void measure(const struct library *l, const char *operation, int sizes, char **s
 		size_t part = t.count * sizeof(float);
 		t.bytes = spread * part;
 		t.given_bytes = op->gives ? t.bytes : part;
-		t.got_bytes = op->gets ? t.bytes : part;
+		t.got_bytes = op->only_root && l->rank != 0 ? 0 : op->gets ? t.bytes : part;
 		t.given = allocate(t.given_bytes);
 		t.want = allocate(t.got_bytes);
 		t.work = allocate(t.bytes);

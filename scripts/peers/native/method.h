@@ -18,9 +18,10 @@ struct library {
 
 	/* prepare gets the arguments of call until the next prepare. It is not timed. */
 	void (*prepare)(void *self, float *result, float *input, size_t count);
-	/* call makes one call of the operation; count is as in MPI. All but alltoall are in
-	 * place: the input is the result's memory, for allgather the rank's part of it, and a
-	 * reducescatter leaves its result at the beginning. */
+	/* call makes one call of the operation; count is as in MPI, and rank 0 is the root. All
+	 * but alltoall are in place: the input is the result's memory, for allgather and gather
+	 * the rank's part of it, and a reducescatter or scatter leaves its result at the
+	 * beginning. */
 	void (*call)(void *self, float *result, float *input, size_t count);
 	void (*barrier)(void *self);
 	/* gather stores every rank's mine in every, in rank order. */

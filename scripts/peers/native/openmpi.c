@@ -38,6 +38,23 @@ static void alltoall(void *self, float *result, float *input, size_t count) {
 	MPI_Alltoall(input, (int)count, MPI_FLOAT, result, (int)count, MPI_FLOAT, MPI_COMM_WORLD);
 }
 
+/* Rank 0 is the root, whose input and result are the same memory. */
+
+static void reduce(void *self, float *result, float *input, size_t count) {
+	int root = ((struct library *)self)->rank == 0;
+	MPI_Reduce(root ? MPI_IN_PLACE : input, root ? result : NULL, (int)count, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+static void gather_parts(void *self, float *result, float *input, size_t count) {
+	int root = ((struct library *)self)->rank == 0;
+	MPI_Gather(root ? MPI_IN_PLACE : input, (int)count, MPI_FLOAT, root ? result : NULL, (int)count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+}
+
+static void scatter(void *self, float *result, float *input, size_t count) {
+	int root = ((struct library *)self)->rank == 0;
+	MPI_Scatter(root ? input : NULL, (int)count, MPI_FLOAT, root ? MPI_IN_PLACE : result, (int)count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+}
+
 static const struct {
 	const char *name;
 	void (*call)(void *self, float *result, float *input, size_t count);
@@ -47,6 +64,9 @@ static const struct {
 	{"broadcast", broadcast},
 	{"reducescatter", reducescatter},
 	{"alltoall", alltoall},
+	{"reduce", reduce},
+	{"gather", gather_parts},
+	{"scatter", scatter},
 };
 
 static void barrier(void *self) {
@@ -64,6 +84,7 @@ int main(int argc, char **argv) {
 	if (argc < 4)
 		fail("usage: openmpi OPERATION TRANSPORT BYTES...");
 	struct library l = {.transport = argv[2], .prepare = prepare, .barrier = barrier, .gather = gather};
+	l.self = &l;
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
 		if (strcmp(calls[i].name, argv[1]) == 0)
 			l.call = calls[i].call;

@@ -62,17 +62,82 @@ func (c *copier) compare(h, want *Header) error {
 	if c.size == 1 {
 		return nil
 	}
-	c.post(h, schedule.Up(c.rank, c.size), 0)
+	c.tell(h)
+	return c.hear(want)
+}
+
+// tell and hear are the halves of compare. In an operation with a root, data that the root
+// sends up, or gets from below, take the place of the message.
+func (c *copier) tell(h *Header) { c.post(h, schedule.Up(c.rank, c.size), 0) }
+
+func (c *copier) hear(want *Header) error {
 	return c.receiveParts(want, schedule.Down(c.rank, c.size), 0, nil)
 }
 
 // rooted begins a direct operation between a root and all others. h is the
 // header that this rank sends, want the one that it expects.
-func (c *copier) rooted(h *Header) (root int, want *Header, err error) {
+func (c *copier) rooted(h *Header) (root int, want *Header) {
 	h.Call.Method = uint8(schedule.Direct)
-	want = c.expecting(h)
-	err = c.compare(h, want)
-	return int(h.Call.Root), want, err
+	return int(h.Call.Root), c.expecting(h)
+}
+
+// give sends a rank's b, which is not empty, to the root, in messages of at most per bytes.
+// The first leaves before the rank hears from the one below, so the root need not wait for two
+// messages in turn.
+func (c *copier) give(h, want *Header, b []byte, per int) error {
+	root := int(h.Call.Root)
+	if schedule.Up(c.rank, c.size) != root {
+		c.tell(h)
+	}
+	for k := range messages(len(b), per) {
+		c.post(h, root, 1+k, b[k*per:min((k+1)*per, len(b))])
+		if k > 0 {
+			continue
+		}
+		if err := c.hear(want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deal sends piece(r), of each bytes, from the root to every other rank r. mine is where
+// another rank wants its piece.
+func (c *copier) deal(h, want *Header, each int, piece func(rank int) []byte, mine []byte) error {
+	if each == 0 {
+		return c.compare(h, want)
+	}
+	const per = schedule.SegmentBytes
+	root, count := int(h.Call.Root), messages(each, per)
+	if c.rank == root {
+		sent := 0
+		for i := 1; i < c.size; i++ {
+			to := (root + i) % c.size
+			theirs := piece(to)
+			for k := range count {
+				c.post(h, to, 1+k, theirs[k*per:min((k+1)*per, each)])
+				if sent++; sent != min(sendSlots, (c.size-1)*count) {
+					continue
+				}
+				if err := c.hear(want); err != nil { // posting more could wait for a rank that is root, too
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	c.tell(h)
+	if schedule.Down(c.rank, c.size) != root {
+		if err := c.hear(want); err != nil {
+			return err
+		}
+	}
+	for k := range count {
+		if err := c.receive(want, root, 1+k, mine[k*per:min((k+1)*per, each)]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // messages returns the number of messages of at most per bytes that carry n

@@ -12,15 +12,15 @@ func (c *copier) gather(o *Operation) error {
 		return err
 	}
 	each, per := src.Bytes(), schedule.SegmentBytes
-	root, want, err := c.rooted(h)
-	if err != nil {
-		return err
+	root, want := c.rooted(h)
+	if each == 0 {
+		return c.compare(h, want)
 	}
 	if c.rank != root {
-		for k := range messages(each, per) {
-			c.post(h, root, 1+k, src.bytes()[k*per:min((k+1)*per, each)])
-		}
-		return nil
+		return c.give(h, want, src.bytes(), per)
+	}
+	if c.size > 1 {
+		c.tell(h)
 	}
 	fold.CopyPast(dst.bytes()[root*each:], src.bytes())
 	for i := 1; i < c.size; i++ {
@@ -41,26 +41,14 @@ func (c *copier) scatter(o *Operation) error {
 	if done, err := c.exchange(o, c.size*dst.Bytes()); done || err != nil {
 		return err
 	}
-	each, per := dst.Bytes(), schedule.SegmentBytes
-	root, want, err := c.rooted(h)
-	if err != nil {
+	each := dst.Bytes()
+	root, want := c.rooted(h)
+	piece := func(rank int) []byte { return src.bytes()[rank*each : (rank+1)*each] }
+	if err := c.deal(h, want, each, piece, dst.bytes()); err != nil {
 		return err
 	}
-	if c.rank != root {
-		for k := range messages(each, per) {
-			if err := c.receive(want, root, 1+k, dst.bytes()[k*per:min((k+1)*per, each)]); err != nil {
-				return err
-			}
-		}
-		return nil
+	if c.rank == root {
+		fold.CopyPast(dst.bytes(), piece(root))
 	}
-	for i := 1; i < c.size; i++ {
-		to, _ := schedule.Pair(c.rank, c.size, i)
-		theirs := src.bytes()[to*each : (to+1)*each]
-		for k := range messages(each, per) {
-			c.post(h, to, 1+k, theirs[k*per:min((k+1)*per, each)])
-		}
-	}
-	fold.CopyPast(dst.bytes(), src.bytes()[root*each:(root+1)*each])
 	return nil
 }

@@ -10,17 +10,19 @@ func (e *executor) reduce(o *Operation) error {
 	}
 	width := src.dtype.Size()
 	per := schedule.PlanGather(e.size, src.n, width, false).Segment
-	root, want, err := e.rooted(h)
-	if err != nil {
-		return err
+	root, want := e.rooted(h)
+	if src.n == 0 {
+		return e.compare(h, want)
+	}
+	if e.rank != root {
+		return e.give(h, want, src.bytes(), per*width)
+	}
+	if e.size > 1 {
+		e.tell(h)
 	}
 	for lo, part := 0, 1; lo < src.n; lo, part = lo+per, part+1 {
 		hi := min(lo+per, src.n)
 		mine := src.bytes()[lo*width : hi*width]
-		if e.rank != root {
-			e.post(h, root, part, mine)
-			continue
-		}
 		each := len(mine)
 		all := e.room(e.size * each)
 		operand := func(rank int) []byte { return all[rank*each : (rank+1)*each] }

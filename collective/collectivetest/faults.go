@@ -62,11 +62,13 @@ func testMismatch(t *testing.T, make_ Maker) {
 		{"root", broadcast(10, 0), broadcast(10, 1), "Broadcast(float32[10], root 1)"},
 		{"root of a large one", broadcast(n, 0), broadcast(n, 1), "Broadcast(float32[300000], root 1)"},
 		{"counts", pieces(3, 3), pieces(4, 2), "ReduceScatter("},
-		{"root of a gather", func(ctx context.Context, g *collective.Group) error {
-			return g.Gather(ctx, collective.Of(make([]float32, n*g.Size())), collective.Of(make([]float32, n)), 0)
-		}, func(ctx context.Context, g *collective.Group) error {
-			return g.Gather(ctx, collective.Of(make([]float32, n*g.Size())), collective.Of(make([]float32, n)), 1)
-		}, "Gather(float32[300000], root 1)"},
+		{"root of a gather", gatherTo(10, 0), gatherTo(10, 1), "Gather(float32[10], root 1)"},
+		{"root of a large gather", gatherTo(n, 0), gatherTo(n, 1), "Gather(float32[300000], root 1)"},
+		{"root of a scatter", scatterFrom(10, 0), scatterFrom(10, 1), "Scatter(float32[10], root 1)"},
+		{"root of a large scatter", scatterFrom(n, 0), scatterFrom(n, 1), "Scatter(float32[300000], root 1)"},
+		{"root of a reduce", reduceTo(10, 0), reduceTo(10, 1), "Reduce(float32[10], sum, root 1)"},
+		{"root of a large reduce", reduceTo(n, 0), reduceTo(n, 1), "Reduce(float32[300000], sum, root 1)"},
+		{"root of an empty reduce", reduceTo(0, 0), reduceTo(0, 1), "Reduce(float32[0], sum, root 1)"},
 		{"place", reduce(10), func(ctx context.Context, g *collective.Group) error {
 			return g.AllReduce(ctx, collective.Of(make([]float32, 10)).At(1), collective.Sum)
 		}, "AllReduce(float32[10], sum, at 1)"},
@@ -88,6 +90,26 @@ func testMismatch(t *testing.T, make_ Maker) {
 				})
 			}
 		})
+	}
+}
+
+// gatherTo, scatterFrom and reduceTo return calls of n elements from each rank, or to it.
+
+func gatherTo(n, root int) func(context.Context, *collective.Group) error {
+	return func(ctx context.Context, g *collective.Group) error {
+		return g.Gather(ctx, collective.Of(make([]float32, n*g.Size())), collective.Of(make([]float32, n)), root)
+	}
+}
+
+func scatterFrom(n, root int) func(context.Context, *collective.Group) error {
+	return func(ctx context.Context, g *collective.Group) error {
+		return g.Scatter(ctx, collective.Of(make([]float32, n)), collective.Of(make([]float32, n*g.Size())), root)
+	}
+}
+
+func reduceTo(n, root int) func(context.Context, *collective.Group) error {
+	return func(ctx context.Context, g *collective.Group) error {
+		return g.Reduce(ctx, collective.Of(make([]float32, n)), collective.Of(make([]float32, n)), collective.Sum, root)
 	}
 }
 

@@ -15,8 +15,8 @@ type Abilities struct {
 	// most bytes, from where it lies. o.Len is 0. It returns false, on all ranks, if messages
 	// must carry out the call. All ranks of a View have Lend, or none has.
 	Lend func(o *Operation, most int) (done bool, err error)
-	// Show announces a Barrier, or an AllReduce in place, before the caller makes it
-	// with Reduce, so that other ranks can start. The caller makes that call next, with
+	// Show announces a Barrier, an AllReduce in place, or an Exchange, before the caller
+	// makes it with Reduce, so that other ranks can start. The caller makes that call next, with
 	// the same o, even if the Transport breaks first: after Show, other ranks may write
 	// into the memory of o until the call has returned.
 	Show func(o *Operation)

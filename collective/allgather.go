@@ -9,7 +9,7 @@ import (
 // Rank r contributes counts[r] elements, or src.n if counts is nil.
 func (c *copier) allGather(o *Operation) error {
 	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
-	if done, err := c.exchange(o, src.Bytes()); done || err != nil {
+	if done, err := c.exchange(o); done || err != nil {
 		return err
 	}
 	width := src.dtype.Size()

@@ -1,8 +1,6 @@
 package collective
 
 import (
-	"math"
-
 	"github.com/ringtrain/ringtrain/collective/fold"
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
@@ -44,12 +42,11 @@ func (e *executor) sharedReduce(o *Operation) error {
 	return e.performShared(o)
 }
 
-// markShared marks the call as one that the transport carries out in shared memory, and
-// returns the size of its vector in bytes. It does not copy the vector; see Operation.
+// markShared is mark for an AllReduce. It returns the size of the vector in bytes, and does not
+// copy the vector; see Operation.
 func (o *Operation) markShared() int {
 	bytes := o.Src.n * o.Src.dtype.Size()
-	o.Call.Method = uint8(schedule.Shared)
-	o.Part, o.Len = 0, uint32(min(uint64(bytes), math.MaxUint32))
+	o.mark(bytes)
 	return bytes
 }
 

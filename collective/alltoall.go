@@ -5,7 +5,7 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // allToAll sends piece r of this rank to rank r, and receives the piece from rank
 // r, for all r.
 func (c *copier) allToAll(o *Operation) error {
-	if done, err := c.exchange(o, o.Src.Bytes()); done || err != nil {
+	if done, err := c.exchange(o); done || err != nil {
 		return err
 	}
 	h, per, width := &o.Header, schedule.SegmentBytes, o.Call.DType.Size()

@@ -5,7 +5,7 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // broadcast copies the root's o.Dst to o.Dst on every rank.
 func (c *copier) broadcast(o *Operation) error {
 	h, v := &o.Header, o.Dst
-	if done, err := c.exchange(o, v.Bytes()); done || err != nil {
+	if done, err := c.exchange(o); done || err != nil {
 		return err
 	}
 	plan := schedule.PlanBroadcast(c.size, v.n, v.dtype.Size())

@@ -24,24 +24,36 @@ func (c *copier) reducer() Reducer {
 	return c.reduces
 }
 
-// exchange carries out a call in which a rank gives at most most bytes in memory that all ranks
-// share. If done is false, messages must carry it out.
-func (c *copier) exchange(o *Operation, most int) (done bool, err error) {
-	r := c.reducer()
-	if r == nil || o.Counts != nil || o.W != nil || most > ExchangeBytes && c.lends == nil {
+// exchange carries out a call in memory that all ranks share. If done is false, messages must
+// carry it out.
+func (c *copier) exchange(o *Operation) (done bool, err error) {
+	most := o.most(c.size)
+	switch {
+	case !c.exchanges(o):
+		return false, nil
+	case most <= ExchangeBytes:
+		o.mark(most)
+		return true, c.exchangeSmall(o)
+	case c.lends == nil:
 		return false, nil
 	}
-	o.Call.Method, o.Part, o.Len = uint8(schedule.Shared), 0, 0
-	if most > ExchangeBytes {
-		done, err = c.lends(o, most)
-	} else {
-		o.Len = uint32(most)
-		done, err = true, r.Exchange(o)
-	}
-	if done {
+	o.mark(0)
+	if done, err = c.lends(o, most); done {
 		c.readInAll += c.readByAll(&o.Call, most)
 	}
 	return done, err
+}
+
+// exchanges reports whether a call, other than an AllReduce or a Barrier, can be carried out in
+// memory that all ranks share.
+func (c *copier) exchanges(o *Operation) bool {
+	return c.reducer() != nil && o.Counts == nil && o.W == nil && o.Call.Kind != KindSend
+}
+
+// exchangeSmall has the Reducer carry out a call of at most ExchangeBytes that mark has prepared.
+func (c *copier) exchangeSmall(o *Operation) error {
+	c.readInAll += c.readByAll(&o.Call, int(o.Len))
+	return c.reduces.Exchange(o)
 }
 
 // readByAll returns how many bytes the ranks of an exchange together read from others.

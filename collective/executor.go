@@ -47,12 +47,15 @@ func (e *executor) perform(o *Operation) error {
 	return fmt.Errorf("collective: %v: %w", o.Call.Kind, ErrUnsupported)
 }
 
-// performShared has the Reducer carry out a call that markShared has prepared.
+// performShared has the Reducer carry out a call that is marked.
 func (e *executor) performShared(o *Operation) error {
-	if o.Call.Kind == KindBarrier {
+	switch o.Call.Kind {
+	case KindAllReduce:
+		return e.reduces.AllReduce(o)
+	case KindBarrier:
 		return e.reduces.Barrier(o)
 	}
-	return e.reduces.AllReduce(o)
+	return e.exchangeSmall(o)
 }
 
 // plan returns how v is reduced over all ranks. It is the same on every rank.

@@ -8,7 +8,7 @@ import (
 // gather leaves the o.Src of all ranks, in rank order, in o.Dst on the root.
 func (c *copier) gather(o *Operation) error {
 	h, dst, src := &o.Header, o.Dst, o.Src
-	if done, err := c.exchange(o, src.Bytes()); done || err != nil {
+	if done, err := c.exchange(o); done || err != nil {
 		return err
 	}
 	each, per := src.Bytes(), schedule.SegmentBytes
@@ -38,7 +38,7 @@ func (c *copier) gather(o *Operation) error {
 // scatter leaves each rank's piece of the root's o.Src in its o.Dst.
 func (c *copier) scatter(o *Operation) error {
 	h, dst, src := &o.Header, o.Dst, o.Src
-	if done, err := c.exchange(o, c.size*dst.Bytes()); done || err != nil {
+	if done, err := c.exchange(o); done || err != nil {
 		return err
 	}
 	each := dst.Bytes()

@@ -78,9 +78,14 @@ func (e *HostEngine) Start(o *Operation) error {
 // show announces a call to the other ranks as early as possible, if the
 // transport carries out all of it.
 func (e *HostEngine) show(o *Operation) error {
+	var reduced int // bytes
 	switch k := o.Call.Kind; {
-	case k == KindBarrier && e.reducer() != nil:
 	case k == KindAllReduce && o.Dst.same(&o.Src) && e.situation.AlwaysShared():
+		reduced = o.markShared()
+	case k == KindBarrier && e.reducer() != nil:
+		o.mark(0)
+	case k != KindAllReduce && k != KindBarrier && e.exchanges(o) && o.most(e.size) <= ExchangeBytes:
+		o.mark(o.most(e.size))
 	default:
 		return nil
 	}
@@ -89,7 +94,6 @@ func (e *HostEngine) show(o *Operation) error {
 	if e.contextWatch.ctx == nil || e.contextWatch.ctx.Err() != nil || e.aborted.Load() != nil {
 		return nil
 	}
-	bytes := o.markShared()
 	e.active.enter(&o.Header)
 	if e.active.closing.Load() {
 		e.active.leave()
@@ -98,7 +102,7 @@ func (e *HostEngine) show(o *Operation) error {
 	}
 	e.can.Show(o)
 	e.shown = true
-	e.reduced += bytes
+	e.reduced += reduced
 	return nil
 }
 

@@ -1,5 +1,11 @@
 package collective
 
+import (
+	"math"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
 // ExchangeBytes is the maximum that a rank gives to an Exchange by a Reducer, in bytes.
 const ExchangeBytes = 16 << 10
 
@@ -27,6 +33,22 @@ func (o *Operation) Memory() (dst, src []byte) {
 // Elements returns the offset of Src in its arena, in elements, and the size of an
 // element in bytes.
 func (o *Operation) Elements() (arena, width int) { return o.Src.arena, o.Src.dtype.Size() }
+
+// most returns how many bytes a rank of an operation without Counts and W gives at most, among
+// size ranks.
+func (o *Operation) most(size int) int {
+	if o.Call.Kind == KindScatter { // only the root's Src has all pieces
+		return size * o.Dst.n * o.Dst.dtype.Size()
+	}
+	return o.Src.n * o.Src.dtype.Size()
+}
+
+// mark marks the call as one that the transport carries out in shared memory, in which a rank
+// shows at most this many bytes.
+func (o *Operation) mark(bytes int) {
+	o.Call.Method = uint8(schedule.Shared)
+	o.Part, o.Len = 0, uint32(min(uint64(bytes), math.MaxUint32))
+}
 
 // set fills in everything but Counts and W.
 func (o *Operation) set(seq, step uint64, c *Call, dst, src *Vector) {

@@ -5,7 +5,7 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // reduce leaves the reduction of all ranks' o.Src in o.Dst on the root.
 func (e *executor) reduce(o *Operation) error {
 	h, dst, src := &o.Header, o.Dst, o.Src
-	if done, err := e.exchange(o, src.Bytes()); done || err != nil {
+	if done, err := e.exchange(o); done || err != nil {
 		return err
 	}
 	width := src.dtype.Size()

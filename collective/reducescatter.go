@@ -7,7 +7,7 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // o.Dst if there are no Counts. The bits are those of AllReduce.
 func (e *executor) reduceScatter(o *Operation) error {
 	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
-	if done, err := e.exchange(o, src.Bytes()); done || err != nil {
+	if done, err := e.exchange(o); done || err != nil {
 		return err
 	}
 	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size(), false).Segment

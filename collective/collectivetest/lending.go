@@ -3,6 +3,7 @@ package collectivetest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -65,7 +66,7 @@ func (l *lenders) call(t *testing.T, ctx context.Context, g *collective.Group, r
 		return all
 	}
 	one, all := operands(each), operands(size*each)
-	for _, c := range []struct {
+	for k, c := range []struct {
 		name      string
 		give, got []float32 // the parts of src and dst
 		mine      []float32 // what give is before the call
@@ -82,6 +83,14 @@ func (l *lenders) call(t *testing.T, ctx context.Context, g *collective.Group, r
 		{"ReduceScatter in place", src, piece(src, self), all[self], func(give, got collective.Vector) error { return g.ReduceScatter(ctx, got, give, collective.Sum) }, piece(Reduced[float32](size, size*each, 0, collective.Sum), self)},
 		{"Reduce", piece(src, 0), piece(dst, 0), one[self], func(give, got collective.Vector) error { return g.Reduce(ctx, got, give, collective.Sum, root) }, only(self == root, Reduced[float32](size, each, 0, collective.Sum))},
 	} {
+		for range 2 { // leaves other bytes where ranks show what they give
+			assert.NoError(t, collective.AllReduce(ctx, g, []float32{1}, collective.Sum))
+		}
+		if self == (k+root)%size { // the others call first
+			for range 1000 {
+				runtime.Gosched()
+			}
+		}
 		copy(c.give, c.mine)
 		what := fmt.Sprintf("%s on rank %d of %d, root %d", c.name, self, size, root)
 		if !assert.NoError(t, c.call(collective.Of(c.give), collective.Of(c.got)), what) {

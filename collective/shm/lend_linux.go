@@ -25,10 +25,7 @@ func (l *lending) lend(o *collective.Operation, most int) (done bool, err error)
 	if err != nil {
 		return false, err
 	}
-	r.small = false
-	if !o.Call.Gives(t.view.Self) {
-		r.in = nil
-	}
+	r.small, r.hasRoot = false, false // so every rank waits until it knows where all data lie
 	done, err = l.carryOut(o, most)
 	t.wakeSleepers()
 	if err != nil {

@@ -80,10 +80,6 @@ func (t *Transport) Exchange(o *collective.Operation) error {
 		return err
 	}
 	rank := t.view.Self
-	if !o.Call.Gives(rank) {
-		r.in = nil
-	}
-	r.hasRoot = o.Call.Rooted()
 	err = r.exchange()
 	t.wakeSleepers()
 	if err != nil {
@@ -147,9 +143,11 @@ func (t *Transport) prepare(o *collective.Operation) *run {
 		r.out, r.in = o.Memory()
 		r.at, r.width = o.Elements()
 	}
+	if r.hasRoot = o.Call.Rooted(); r.hasRoot && !o.Call.Gives(t.view.Self) {
+		r.in = nil
+	}
 	// An Exchange has no later steps that could move its data.
 	r.small = len(r.in) <= t.most || o.Call.Kind != collective.KindAllReduce
-	r.hasRoot = false
 	return r
 }
 

@@ -56,9 +56,13 @@ const fiveBuckets = 64
 // One rank with N micro-batches gives the bits of N ranks: with dropout, over any
 // transport, in any number of buckets, and with partial batches.
 func TestRanksEqualMicroBatches(t *testing.T) {
+	steps := 50
+	if testing.Short() { // such as under the race detector, which slows arithmetic down
+		steps = 12
+	}
 	for _, n := range []int{2, 3, 4} {
 		for name, optimizer := range map[string]optim.Optimizer{"Adam": optim.DefaultAdam(), "SGD": optim.DefaultSGD(.1)} {
-			usual := job{batch: 16, steps: 50, dropout: .2, optimizer: optimizer, hidden: 48}
+			usual := job{batch: 16, steps: steps, dropout: .2, optimizer: optimizer, hidden: 48}
 			one := usual
 			one.ranks, one.micro = 1, n
 			want := one.run(t)[0]

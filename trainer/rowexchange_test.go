@@ -116,6 +116,9 @@ func (o *outcome) asRows() (tables []int) {
 // with dropout, over any transport, and if ranks have no rows.
 func TestRowsEqualWholeTables(t *testing.T) {
 	for n := 2; n <= 8; n++ {
+		if testing.Short() && n != 2 && n != 3 && n != 8 {
+			continue
+		}
 		want := textJob{ranks: 1, micro: n}.run(t)[0]
 		require.NoError(t, want.err)
 		for over, connect := range map[string]maker{"in process": inproc, "tcp": overTCP} {

@@ -18,6 +18,10 @@ import (
 // right.
 func TestCallsOfAllLengths(t *testing.T) {
 	const chunk = 256 << 10 / 8
+	calls := 400
+	if testing.Short() {
+		calls = 100
+	}
 	cores := runtime.GOMAXPROCS(8) // so that the kernel preempts ranks anywhere
 	t.Cleanup(func() { runtime.GOMAXPROCS(cores) })
 	for _, size := range []int{2, 3, 4} {
@@ -26,7 +30,7 @@ func TestCallsOfAllLengths(t *testing.T) {
 				rng := rand.New(rand.NewPCG(1, 2)) // the same on every rank
 				delay := rand.New(rand.NewPCG(3, uint64(g.Rank())))
 				s := make([]int64, 7*chunk)
-				for call := range 400 {
+				for call := range calls {
 					n := rng.IntN(4 * chunk)
 					switch rng.IntN(4) {
 					case 0:

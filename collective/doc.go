@@ -3,8 +3,8 @@
 //
 // The processes of a job agree on a [View]. The position of a process in it is
 // its rank. A [Group] runs collectives over one View. As in MPI and NCCL, every
-// rank makes the same calls in the same order. Every operation begins with a
-// message from each rank to the next, by which neighbours compare calls. If the
+// rank makes the same calls in the same order. In every operation, each rank sends
+// a message to the next, by which neighbours compare calls. If the
 // calls differ, no rank hangs: every rank gets an error that prints both calls
 // (see [MismatchError]). A Broadcast may be over on some ranks before others
 // notice the mistake. Those ranks get the error from their next call.

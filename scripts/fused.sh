@@ -21,7 +21,7 @@ packages=$(go list ./nn/... ./trainer/... ./collective/fold ./collective/schedul
 listing=$(mktemp)
 trap 'rm -f "$listing"' EXIT
 # shellcheck disable=SC2086 # one word per package
-GOARCH=arm64 CGO_ENABLED=0 go build -trimpath=false -gcflags=-S $packages >"$listing" 2>&1 || {
+GOARCH=arm64 CGO_ENABLED=0 go build -gcflags=-S $packages >"$listing" 2>&1 || {
 	tail -n 20 "$listing" >&2
 	exit 1
 }
@@ -29,13 +29,16 @@ if ! grep -q TEXT "$listing"; then
 	echo "the compiler printed no assembly" >&2
 	exit 1
 fi
+module=$(go list -m)
 found=0
 while IFS=: read -r file line; do
+	file=${file#"$PWD"/}
+	file=${file#"$module"/} # with -trimpath
 	text=$(sed -n "${line}p" "$file")
 	if [[ $text == *math.FMA\(* || $text == *//*fused* ]]; then
 		continue
 	fi
-	echo "${file#"$PWD"/}:$line: fused on arm64; convert the product, as in float32(x*y) + z: ${text#"${text%%[![:space:]]*}"}"
+	echo "$file:$line: fused on arm64; convert the product, as in float32(x*y) + z: ${text#"${text%%[![:space:]]*}"}"
 	found=1
 done < <(grep -E '\sFN?M(ADD|SUB)[SD]\s' "$listing" | grep -oE '[^( ]*\.go:[0-9]+' | sort -u)
 exit "$found"

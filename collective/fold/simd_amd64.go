@@ -35,6 +35,10 @@ const (
 // where there are no kernels.
 func fast32(op Op, dst, a, b []float32) int {
 	n := whole(len(dst), block32, hasAVX2)
+	if op == Sum && n <= stretch { // as below, for small calls of two ranks
+		sum32(dst, a, b)
+		return n
+	}
 	for lo := 0; lo < n; lo += stretch {
 		hi := min(lo+stretch, n)
 		dst, a, b := dst[lo:hi], a[lo:hi], b[lo:hi]

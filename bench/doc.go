@@ -7,9 +7,9 @@
 // size is S, the bytes of the larger of what one rank gives and gets: the vector for
 // allreduce, broadcast, reduce and sendrecv, and the parts of all ranks together for the
 // others. count is the number of elements of one part, as in nccl-tests: the whole
-// vector, or an n-th of S for the others, among n ranks. A size that is not a whole number of elements for each
-// rank is rounded down, to at least one element. Sizes that become equal are measured
-// once.
+// vector, or an n-th of S for the others, among n ranks. A size that is not a whole
+// number of elements for each rank is rounded down, to at least one element. Sizes that
+// become equal are measured once.
 //
 // time is the median over the iterations, in microseconds. An iteration fills the
 // buffer, meets the other ranks at a barrier, makes the call, and reads the result,

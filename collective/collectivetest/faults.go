@@ -93,7 +93,7 @@ func testMismatch(t *testing.T, make_ Maker) {
 	}
 }
 
-// gatherTo, scatterFrom and reduceTo return calls of n elements from each rank, or to it.
+// gatherTo, scatterFrom and reduceTo return calls in which each rank gives, or gets, n elements.
 
 func gatherTo(n, root int) func(context.Context, *collective.Group) error {
 	return func(ctx context.Context, g *collective.Group) error {

@@ -51,21 +51,6 @@ static float sum(int ranks, size_t j) {
 	return all;
 }
 
-static float want_reduce(const struct library *l, int part, size_t j, size_t count) {
-	(void)part, (void)count;
-	return sum(l->ranks, j);
-}
-
-static float want_gather(const struct library *l, int part, size_t j, size_t count) {
-	(void)l, (void)count;
-	return input(part, j);
-}
-
-static float want_scatter(const struct library *l, int part, size_t j, size_t count) {
-	(void)part;
-	return input(0, l->rank * count + j);
-}
-
 /* An operation has the correct element j of a part of rank's result, and says whether a
  * rank gives, or gets, one part for each rank, and whether only rank 0, the root, gets a
  * result. busbw is algbw times factor, and times (ranks - 1) / ranks if shared is set. */
@@ -99,14 +84,19 @@ static float want_alltoall(const struct library *l, int part, size_t j, size_t c
 	return input(part, l->rank * count + j);
 }
 
+static float want_scatter(const struct library *l, int part, size_t j, size_t count) {
+	(void)part;
+	return input(0, l->rank * count + j);
+}
+
 static const struct operation operations[] = {
 	{"allreduce", 0, 0, 2, 1, 0, want_allreduce},
 	{"allgather", 0, 1, 1, 1, 0, want_allgather},
 	{"broadcast", 0, 0, 1, 0, 0, want_broadcast},
 	{"reducescatter", 1, 0, 1, 1, 0, want_reducescatter},
 	{"alltoall", 1, 1, 1, 1, 0, want_alltoall},
-	{"reduce", 0, 0, 1, 0, 1, want_reduce},
-	{"gather", 0, 1, 1, 1, 1, want_gather},
+	{"reduce", 0, 0, 1, 0, 1, want_allreduce},
+	{"gather", 0, 1, 1, 1, 1, want_allgather},
 	{"scatter", 1, 0, 1, 1, 0, want_scatter},
 	{NULL, 0, 0, 0, 0, 0, NULL},
 };

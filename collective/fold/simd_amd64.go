@@ -35,8 +35,8 @@ const (
 // where there are no kernels.
 func fast32(op Op, dst, a, b []float32) int {
 	n := whole(len(dst), block32, hasAVX2)
-	if op == Sum && n <= stretch { // the loop would add 61 instructions to a small call
-		sum32(dst, a, b)
+	if op == Sum && 0 < n && n <= stretch { // the loop would add 61 instructions to a small call
+		sum32(dst[:n], a, b)
 		return n
 	}
 	for lo := 0; lo < n; lo += stretch {

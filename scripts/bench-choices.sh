@@ -74,7 +74,7 @@ ways=(chosen)
 if [[ $memory == shared ]]; then
 	ways+=(in-place-step={4K,8K,16K,32K,64K})
 else
-	ways+=(small={2K,4K,8K,16K} chunk={32K,64K,128K,256K} string-least={off,2K,32K} stream-least=off rotate-most=off)
+	ways+=(small={2K,4K,8K,16K} chunk={32K,64K,128K,256K} string-least={off,2K,32K} stream-least=off rotate-most=off prefetch-most=off)
 	[[ $ranks != 2 ]] || ways+=(read-most=off read-least=1M,read-most=1G)
 fi
 

@@ -15,6 +15,9 @@ type Choices struct {
 	StreamLeast int `json:"stream_least"`  // minimum number of bytes that are staged, or sent through a ring, with non-temporal stores, while other ranks' cores are far; 0: never
 	RotateMost  int `json:"rotate_most"`   // most bytes of a call that is staged in different places in turn; 0: none are
 	InPlaceStep int `json:"in_place_step"` // bytes folded at a time in place
+	// PrefetchMost is the most bytes of a call that are fetched for writing before they are
+	// shown with the call. Of a longer call, only the flag is. 0: nothing, not even the flag.
+	PrefetchMost int `json:"prefetch_most"`
 
 	// Vectors from ReadLeast to ReadMost bytes are read from the other process through
 	// the kernel, ReadChunk bytes at a time. ReadMost 0: none are.
@@ -43,7 +46,7 @@ const Stages = 4
 // which saves a seventh of the time on one of them and doubles it on another.
 func Default(ranks int) Choices {
 	c := Choices{
-		Small: 8 << 10, Chunk: 64 << 10, StringLeast: 2 << 10, StreamLeast: 2 << 10, RotateMost: MostChunk / 2, InPlaceStep: 16 << 10,
+		Small: 8 << 10, Chunk: 64 << 10, StringLeast: 2 << 10, StreamLeast: 2 << 10, RotateMost: MostChunk / 2, InPlaceStep: 16 << 10, PrefetchMost: 1 << 10,
 		ReadLeast: 4 << 20, ReadMost: 0, ReadChunk: 512 << 10,
 		Polls: 250, Rounds: 8, Yields: 50,
 	}
@@ -87,6 +90,7 @@ var fields = [...]field{
 	{name: "stream-least", at: func(c *Choices) *int { return &c.StreamLeast }, least: 1, most: 1 << 30, step: 1, off: true},
 	{name: "rotate-most", at: func(c *Choices) *int { return &c.RotateMost }, least: 1, most: MostChunk / 2, step: 1, off: true},
 	{name: "in-place-step", at: func(c *Choices) *int { return &c.InPlaceStep }, least: 1 << 10, most: 1 << 30, step: 1 << 10},
+	{name: "prefetch-most", at: func(c *Choices) *int { return &c.PrefetchMost }, least: 64, most: MostSmall, step: 64, off: true},
 	{name: "read-least", at: func(c *Choices) *int { return &c.ReadLeast }, least: 64 << 10, most: mostSize, step: 1},
 	{name: "read-most", at: func(c *Choices) *int { return &c.ReadMost }, least: 64 << 10, most: mostSize, step: 1, off: true},
 	{name: "read-chunk", at: func(c *Choices) *int { return &c.ReadChunk }, least: 64 << 10, most: 64 << 20, step: 4 << 10},

@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		",off":                `",off" has an empty element: remove a comma`,
 		"refine,,chunk=64K":   `"refine,,chunk=64K" has an empty element: remove a comma`,
 		"off,chunk=64K,auto":  `"off,chunk=64K,auto" has two modes, off and auto: use one`,
-		"chunks=1":            `unknown choice "chunks": use one of small, chunk, string-least, stream-least, rotate-most, in-place-step, read-least, read-most, read-chunk, polls, rounds, yields`,
+		"chunks=1":            `unknown choice "chunks": use one of small, chunk, string-least, stream-least, rotate-most, in-place-step, prefetch-most, read-least, read-most, read-chunk, polls, rounds, yields`,
 		"chunk=1T":            `"1T" is not a size: use bytes, or a number with K, M or G, or off`,
 		"chunk=-4K":           `"-4K" is not a size: use bytes, or a number with K, M or G, or off`,
 		"chunk=9M":            "chunk must be from 16K to 256K, not 9437184",
@@ -97,7 +97,7 @@ func TestWaits(t *testing.T) {
 }
 
 func TestReportString(t *testing.T) {
-	c := "small=8K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"
+	c := "small=8K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"
 	for want, r := range map[string]Report{
 		c + " (default)":            {},
 		c + " (cached)":             {Source: FromStore},

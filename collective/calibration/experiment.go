@@ -30,6 +30,7 @@ var experiments = [...]experiment{
 	{bytes: 4 * kib, runs: 21, calls: 8, ways: smalls(8*kib, 2*kib)},
 	{bytes: 8 * kib, runs: 21, calls: 8, ways: ifSmall(8*kib, smalls(8*kib, 4*kib))},
 	{bytes: 16 * kib, runs: 21, calls: 8, gain: smallGain, ways: ifSmall(8*kib, smalls(8*kib, 16*kib))},
+	{bytes: 64, runs: 21, calls: 16, ways: prefetches(kib, 0)},
 	{bytes: mib, runs: 7, ways: chunks},
 	{bytes: 4 * mib, runs: 7, gain: readGain, ways: readsFrom(4 * mib)},
 	{bytes: mib, runs: 7, gain: readGain, ways: ifReads(4*mib, readsFrom(mib))},
@@ -91,6 +92,12 @@ func streams(values ...int) func(Choices) []Choices {
 func rotations(values ...int) func(Choices) []Choices {
 	return func(c Choices) []Choices {
 		return vary(c, func(c *Choices, value int) { c.RotateMost = value }, values...)
+	}
+}
+
+func prefetches(values ...int) func(Choices) []Choices {
+	return func(c Choices) []Choices {
+		return vary(c, func(c *Choices, value int) { c.PrefetchMost = value }, values...)
 	}
 }
 

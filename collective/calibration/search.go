@@ -45,6 +45,7 @@ type Setting struct {
 	Costs   Costs   // of waiting; see Choices
 	Reads   bool    // ranks can read each other's memory
 	Strings bool    // the processor has fast string moves
+	Fetches bool    // it can fetch a line for writing
 	Refine  bool    // take RefineBound, not Bound
 	Done    int     // number of experiments that earlier jobs have made, of Experiments
 }
@@ -88,6 +89,9 @@ func (s *Setting) start() Choices {
 	if !s.Strings {
 		c.StringLeast = 0
 	}
+	if !s.Fetches {
+		c.PrefetchMost = 0
+	}
 	return c
 }
 
@@ -126,7 +130,7 @@ func (s *Search) way() int {
 func (s *Search) begin(e *experiment, elapsed time.Duration) {
 	ways := e.ways(s.choices)
 	ways = slices.DeleteFunc(ways, func(c Choices) bool {
-		return c.ReadMost > 0 && !s.setting.Reads || c.StringLeast > 0 && !s.setting.Strings
+		return c.ReadMost > 0 && !s.setting.Reads || c.StringLeast > 0 && !s.setting.Strings || c.PrefetchMost > 0 && !s.setting.Fetches
 	})
 	if e.refine && !s.setting.Refine || len(ways) < 2 {
 		s.at++

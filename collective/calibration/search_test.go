@@ -21,6 +21,7 @@ type hostModel struct {
 	strings  float64 // of the time with ordinary stores
 	streams  float64 // the same, if non-temporal stores make a difference
 	rotates  float64 // of the time without rotation, if it makes a difference
+	fetches  float64 // of the time of a call of up to 64 bytes without fetching, if it makes a difference
 	chunk    map[int]float64
 	small    float64 // of the time of a call that is staged, up to MostSmall
 	step     map[int]float64
@@ -61,6 +62,9 @@ func (h *hostModel) took(t Trial) time.Duration {
 		took *= h.small
 	default:
 		factor(h.chunk, c.Chunk)
+	}
+	if c.PrefetchMost > 0 && t.Bytes <= 64 && h.fetches > 0 {
+		took *= h.fetches
 	}
 	if t.Bytes > c.Small && t.Bytes <= c.RotateMost && h.rotates > 0 {
 		took *= h.rotates
@@ -111,6 +115,13 @@ func streaming(took float64) hostModel {
 func rotating(took float64) hostModel {
 	h := zen3
 	h.rotates = took
+	return h
+}
+
+// fetching is an EPYC whose small calls take another time if lines are fetched first.
+func fetching(took float64) hostModel {
+	h := zen3
+	h.fetches = took
 	return h
 }
 
@@ -199,19 +210,22 @@ func TestChoicesOfKnownHosts(t *testing.T) {
 		setting Setting
 		want    string
 	}{
-		{"Intel", intel, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Intel, more time", intel, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Intel, which must not read", intel, Setting{Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"reader", reader(), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"reader, more time", reader(), Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Zen 3", zen3, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"Zen 3, more time", zen3, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"small chunks", smallChunks(), Setting{Reads: true, Strings: true}, "small=16K,chunk=64K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"far cores", streaming(.2), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"far cores that stream slowly", streaming(1.4), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=off,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"rotation saves time", rotating(.6), Setting{Reads: true, Strings: true}, "small=2K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"rotation takes time", rotating(1.2), Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=off,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
-		{"Zen 3 without string moves", zen3, Setting{Reads: true}, "small=16K,chunk=128K,string-least=off,stream-least=2K,rotate-most=128K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Intel", intel, Setting{Reads: true, Strings: true, Fetches: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, more time", intel, Setting{Reads: true, Strings: true, Fetches: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, which must not read", intel, Setting{Strings: true, Fetches: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"reader", reader(), Setting{Reads: true, Strings: true, Fetches: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"reader, more time", reader(), Setting{Reads: true, Strings: true, Fetches: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Zen 3", zen3, Setting{Reads: true, Strings: true, Fetches: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Zen 3, more time", zen3, Setting{Reads: true, Strings: true, Fetches: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"small chunks", smallChunks(), Setting{Reads: true, Strings: true, Fetches: true}, "small=16K,chunk=64K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"far cores", streaming(.2), Setting{Reads: true, Strings: true, Fetches: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"far cores that stream slowly", streaming(1.4), Setting{Reads: true, Strings: true, Fetches: true}, "small=16K,chunk=128K,string-least=2K,stream-least=off,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"rotation saves time", rotating(.6), Setting{Reads: true, Strings: true, Fetches: true}, "small=2K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"rotation takes time", rotating(1.2), Setting{Reads: true, Strings: true, Fetches: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=off,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"fetching takes a little time", fetching(1.04), Setting{Reads: true, Strings: true, Fetches: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"fetching takes time", fetching(1.06), Setting{Reads: true, Strings: true, Fetches: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=off,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"cannot fetch", zen3, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=off,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Zen 3 without string moves", zen3, Setting{Reads: true, Fetches: true}, "small=16K,chunk=128K,string-least=off,stream-least=2K,rotate-most=128K,in-place-step=16K,prefetch-most=1K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, jobs := runAll(t, c.host, c.setting)
@@ -243,7 +257,7 @@ func TestNoise(t *testing.T) {
 	for _, at := range zen3.bySize {
 		even.bySize = append(even.bySize, sizeModel{at.bytes, at.byCopy, at.byCopy})
 	}
-	s := Setting{Reads: true, Strings: true, Start: Default(2), Costs: even.costs}
+	s := Setting{Reads: true, Strings: true, Fetches: true, Start: Default(2), Costs: even.costs}
 	s.Start.Chunk = 128 * kib // the preferred
 	want := s.start()
 	changed := 0
@@ -290,7 +304,7 @@ func TestReadRange(t *testing.T) {
 		}
 		h.small, h.strings, h.perTrial = 1, 1, 1.4
 		h.bySize = sorted(h.bySize)
-		r := run(t, &virtualMeter{hostModel: h}, Setting{Reads: true, Strings: true, Refine: true})
+		r := run(t, &virtualMeter{hostModel: h}, Setting{Reads: true, Strings: true, Fetches: true, Refine: true})
 		require.Contains(t, r.Choices.String(), c.want)
 	}
 }
@@ -317,7 +331,7 @@ func TestBound(t *testing.T) {
 		slow := math.Exp(rapid.Float64Range(-2, 6).Draw(t, "slow"))
 		noise := rapid.SliceOfN(rapid.Float64Range(1, 100), 1, 20).Draw(t, "noise")
 		m := &virtualMeter{hostModel: h, slowdown: func(trial int) float64 { return slow * noise[trial%len(noise)] }}
-		r := run(t, m, Setting{Reads: true, Strings: true})
+		r := run(t, m, Setting{Reads: true, Strings: true, Fetches: true})
 		last := time.Duration(0)
 		if n := len(m.trials); n > 0 {
 			t := m.trials[n-1]
@@ -330,7 +344,7 @@ func TestBound(t *testing.T) {
 // Choices made while other load keeps ranks from their cores, or while times vary, are
 // not for other jobs. If most trials were disturbed, they are not for this job either.
 func TestDisturbedTrials(t *testing.T) {
-	setting := Setting{Reads: true, Strings: true}
+	setting := Setting{Reads: true, Strings: true, Fetches: true}
 	host := smallChunks()
 	m := &virtualMeter{hostModel: host, disturbed: func(int) bool { return true }}
 	always := run(t, m, setting)
@@ -362,7 +376,7 @@ func TestDisturbedTrials(t *testing.T) {
 // In the first trials, two ranks often share a core. The search repeats these trials and
 // ignores their times.
 func TestDisturbedAtFirst(t *testing.T) {
-	setting := Setting{Reads: true, Strings: true, Done: slices.IndexFunc(experiments[:], func(e experiment) bool { return e.bytes == 4*kib })}
+	setting := Setting{Reads: true, Strings: true, Fetches: true, Done: slices.IndexFunc(experiments[:], func(e experiment) bool { return e.bytes == 4*kib })}
 	first := func(trial int) bool { return trial < 8 }
 	m := &virtualMeter{hostModel: zen3, disturbed: first, slowdown: func(trial int) float64 {
 		if first(trial) {

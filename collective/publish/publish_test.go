@@ -1,6 +1,7 @@
 package publish_test
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,4 +51,19 @@ func TestFence(t *testing.T) {
 	for k := range rounds {
 		require.False(t, saw[0][k] == 0 && saw[1][k] == 0, "round %d", k)
 	}
+}
+
+// Prefetch changes nothing, and may be called for memory of any length.
+func TestPrefetch(t *testing.T) {
+	memory := make([]byte, 1000)
+	for i := range memory {
+		memory[i] = byte(i)
+	}
+	want := bytes.Clone(memory)
+	for _, n := range []int{0, 1, 63, 64, 65, 128, 999, 1000} {
+		publish.Prefetch(memory[:n])
+		publish.Prefetch(memory[1000-n:])
+	}
+	publish.Prefetch(nil)
+	require.Equal(t, want, memory)
 }

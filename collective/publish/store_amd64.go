@@ -12,6 +12,16 @@ import "sync/atomic"
 //go:noescape
 func Store(word *uint64, value uint64)
 
+// Prefetches reports whether Prefetch does anything.
+const Prefetches = true
+
+// Prefetch begins to fetch the cache lines of memory, at least one, for writing. Other
+// cores then need not give them up when they are written. Processors that do not have the
+// instruction ignore it.
+//
+//go:noescape
+func Prefetch(memory []byte)
+
 // Fence waits until others can see all earlier stores, before any later load.
 func Fence()
 

@@ -7,6 +7,12 @@ import "sync/atomic"
 // Store is [sync/atomic.StoreUint64].
 func Store(word *uint64, value uint64) { atomic.StoreUint64(word, value) }
 
+// Prefetches reports whether Prefetch does anything.
+const Prefetches = false
+
+// Prefetch does nothing.
+func Prefetch(memory []byte) {}
+
 // Fence does nothing: a load of sync/atomic is never reordered before an earlier Store.
 func Fence() {}
 

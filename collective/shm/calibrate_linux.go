@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/calibration"
+	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
 // calibrate makes the choices of this host's ranks: those in the region or, if there it
@@ -73,7 +74,7 @@ func (t *Transport) keep(o *Options, k calibration.Kept) {
 func (t *Transport) search(s search) (calibration.Report, error) {
 	m := &meter{t: t, began: time.Now()}
 	defer m.free()
-	setting := calibration.Setting{Start: t.choices, Reads: t.reads, Strings: cpu.X86.HasERMS, Refine: s == fullSearch}
+	setting := calibration.Setting{Start: t.choices, Reads: t.reads, Strings: cpu.X86.HasERMS, Fetches: publish.Prefetches, Refine: s == fullSearch}
 	if s > searchAfter {
 		setting.Done = int(s - searchAfter)
 	}

@@ -3,6 +3,7 @@ package shm
 import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/calibration"
+	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
 // A callSlot is where a rank shows a call to the others, in shared memory. Each
@@ -31,6 +32,19 @@ func (s *callSlot) data(n int) []byte {
 		return s.inline[:n]
 	}
 	return s.small[:n]
+}
+
+// prefetch begins to fetch what a call of n bytes writes here, up to most bytes; see
+// calibration.Choices. The other ranks have read it two calls ago, and give it up while
+// this rank prepares the call.
+func (s *callSlot) prefetch(n, most int) {
+	if most == 0 {
+		return
+	}
+	publish.Prefetch(s.inline) // and the flag
+	if inlineBytes < n && n <= most {
+		publish.Prefetch(s.small[:n])
+	}
 }
 
 // digest is equal for two headers that match, and almost never for two that do

@@ -50,7 +50,7 @@ func (r *region) chosen() (c calibration.Choices, from calibration.Source, s sea
 // adopt makes the next calls use c. All ranks of the host do so between two calls.
 func (t *Transport) adopt(c calibration.Choices) {
 	t.choices = c
-	t.most, t.stringLeast = c.Small, c.StringLeast
+	t.most, t.prefetchMost, t.stringLeast = c.Small, c.PrefetchMost, c.StringLeast
 	if c.StringLeast == 0 || !cpu.X86.HasERMS {
 		t.stringLeast = math.MaxInt
 	}
@@ -71,6 +71,7 @@ func (t *Transport) adopt(c calibration.Choices) {
 	t.polls, t.rounds, t.yields = c.Polls, c.Rounds, c.Yields
 	if len(t.ranks) > runtime.NumCPU() {
 		t.rounds, t.yields = 0, yieldsCrowded
+		t.prefetchMost = 0 // a rank of the same core reads the lines in the core's own caches
 	}
 }
 

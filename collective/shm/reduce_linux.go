@@ -12,25 +12,26 @@ import (
 type reduction struct {
 	// The fields that small calls use come first, next to the last fields of waiter,
 	// so that a small call touches fewer cache lines.
-	digest      uint64 // of the own header
-	most        int    // bytes of a small call
-	early       bool   // the call has been shown, by Transport.show
-	lent        bool   // the others may write into the own vector
-	unmatched   bool   // the last call has not been compared with those of all ranks; see rooted
-	run         run
-	lending     lending
-	operands    [][]byte // by index
-	choices     calibration.Choices
-	copyLeast   int      // bytes from which copyForPeers may choose another way than copy
-	trialViews  [][]byte // the vectors of a trial in place, by index; nil otherwise
-	chain       collective.Chain
-	chunks      uint64           // in all earlier calls
-	peerFlags   [flags][]*uint64 // by index; shown is not among them
-	stringLeast int              // bytes from which copyForPeers uses a string move
-	streamLeast int              // bytes from which it uses non-temporal stores, if other ranks are far
-	distance    distance
-	staging     staging
-	rooted      rooted
+	digest       uint64 // of the own header
+	most         int    // bytes of a small call
+	prefetchMost int    // see calibration.Choices
+	early        bool   // the call has been shown, by Transport.show
+	lent         bool   // the others may write into the own vector
+	unmatched    bool   // the last call has not been compared with those of all ranks; see rooted
+	run          run
+	lending      lending
+	operands     [][]byte // by index
+	choices      calibration.Choices
+	copyLeast    int      // bytes from which copyForPeers may choose another way than copy
+	trialViews   [][]byte // the vectors of a trial in place, by index; nil otherwise
+	chain        collective.Chain
+	chunks       uint64           // in all earlier calls
+	peerFlags    [flags][]*uint64 // by index; shown is not among them
+	stringLeast  int              // bytes from which copyForPeers uses a string move
+	streamLeast  int              // bytes from which it uses non-temporal stores, if other ranks are far
+	distance     distance
+	staging      staging
+	rooted       rooted
 }
 
 // equip finds the call slots and the flags of all ranks.
@@ -55,6 +56,7 @@ func (t *Transport) show(o *collective.Operation) {
 	if t.unmatched || t.under.Err() != nil { // AllReduce or Barrier waits for the others, or returns the error
 		return
 	}
+	t.slots[t.self][(t.calls+1)&1].prefetch(int(o.Len), t.prefetchMost)
 	t.prepare(o).show()
 	t.early = true
 }
@@ -131,6 +133,7 @@ func (t *Transport) ready(o *collective.Operation) (*run, error) {
 			return nil, err
 		}
 	}
+	t.slots[t.self][(t.calls+1)&1].prefetch(int(o.Len), t.prefetchMost)
 	return t.prepare(o), nil
 }
 

@@ -80,7 +80,7 @@ func (e *HostEngine) Start(o *Operation) error {
 func (e *HostEngine) show(o *Operation) error {
 	var reduced int // bytes
 	switch k := o.Call.Kind; {
-	case k == KindAllReduce && o.Dst.same(&o.Src) && e.situation.AlwaysShared():
+	case k == KindAllReduce && o.inPlace() && e.situation.AlwaysShared():
 		reduced = o.markShared()
 	case k == KindBarrier && e.reducer() != nil:
 		o.mark(0)
@@ -89,9 +89,10 @@ func (e *HostEngine) show(o *Operation) error {
 	default:
 		return nil
 	}
-	// The first call has no context yet. A call that is about to fail is not
-	// announced, so that it fails on the other ranks too.
-	if e.contextWatch.ctx == nil || e.contextWatch.ctx.Err() != nil || e.aborted.Load() != nil {
+	// The first call has no context yet. A call that is about to fail is not announced, so
+	// that it fails on the other ranks too: a Group aborts the engine before a call whose
+	// context has ended.
+	if e.contextWatch.ctx == nil || e.aborted.Load() != nil {
 		return nil
 	}
 	e.active.enter(&o.Header)

@@ -24,11 +24,14 @@ type Operation struct {
 // methods, the methods of an Operation copy no Vector.
 func (o *Operation) Memory() (dst, src []byte) {
 	dst = o.Dst.memory()
-	if o.Src.host == o.Dst.host && o.Src.n == o.Dst.n { // as usual; a small call notices the difference
+	if o.inPlace() { // as usual; a small call notices the difference
 		return dst, dst
 	}
 	return dst, o.Src.memory()
 }
+
+// inPlace reports whether Dst and Src, which are in host memory, are the same.
+func (o *Operation) inPlace() bool { return o.Src.host == o.Dst.host && o.Src.n == o.Dst.n }
 
 // Elements returns the offset of Src in its arena, in elements, and the size of an
 // element in bytes.

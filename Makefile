@@ -47,8 +47,13 @@ bench: ## run all benchmarks, without tests
 	$(GO) test -run '^$$' -bench . -benchmem $(PKG)
 
 pgo: ## profile small calls again, for the compiler; needs two idle cores
-	$(GO) test ./collective/shm -run '^$$' -bench 'AllReduce/^4(096)?$$|SmallCalls' -benchtime 5s \
-		-cpuprofile cmd/ringtrain/default.pgo -o /dev/null
+	mkdir -p bin
+	for run in 1 2 3; do \
+		$(GO) test ./collective/shm -run '^$$' -bench 'AllReduce/^4(096)?$$|SmallCalls' -benchtime 5s \
+			-cpuprofile bin/pgo.$$run -o /dev/null || exit; \
+	done
+	$(GO) tool pprof -proto bin/pgo.1 bin/pgo.2 bin/pgo.3 >cmd/ringtrain/default.pgo
+	rm bin/pgo.?
 
 cross: ## type-check everything for other systems
 	mkdir -p bin && (cd tools && $(GO) build -o ../bin/crosscheck ./crosscheck)

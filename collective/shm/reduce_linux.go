@@ -125,6 +125,11 @@ func (t *Transport) ready(o *collective.Operation) (*run, error) {
 	if t.early {
 		return &t.run, nil
 	}
+	return prepared(t, o)
+}
+
+// prepared is ready for a call that has not been shown.
+func prepared(t *Transport, o *collective.Operation) (*run, error) {
 	if err := t.under.Err(); err != nil {
 		return nil, err
 	}

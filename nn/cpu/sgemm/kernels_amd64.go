@@ -454,6 +454,26 @@ func avx512Copy(s *[10]uint64)
 //go:noescape
 func avx512Transpose(s *[10]uint64)
 
+// avx512Dots1x2 computes 1 rows and 32 columns.
+//
+//go:noescape
+func avx512Dots1x2(d *[10]uint64)
+
+// avx512Dots2x2 computes 2 rows and 32 columns.
+//
+//go:noescape
+func avx512Dots2x2(d *[10]uint64)
+
+// avx512Dots3x2 computes 3 rows and 32 columns.
+//
+//go:noescape
+func avx512Dots3x2(d *[10]uint64)
+
+// avx512Dots4x2 computes 4 rows and 32 columns.
+//
+//go:noescape
+func avx512Dots4x2(d *[10]uint64)
+
 // avx512Dots5x2 computes 5 rows and 32 columns.
 //
 //go:noescape

@@ -2,7 +2,13 @@
 
 package sgemm
 
-import "golang.org/x/sys/cpu"
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/cpu"
+)
 
 var avx2 = kernels{
 	name: "AVX2 FMA", lanes: 8, copy: avx2Copy, transpose: avx2Transpose, dotRows: 10, narrowRows: 16,
@@ -37,19 +43,51 @@ var avx512 = kernels{
 		avx512Packed11x2, avx512Packed12x2, avx512Packed13x2, avx512Packed14x2},
 	fewColumns: fewColumns, // with 60, 120 and 250, products of 128 and 289 columns were slower on Zen 4
 	dots: [3]([]func(*dotsWords)){
-		// A wider register takes more instructions to fill with parts of rows.
 		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2},
-		2: {nil, avx2Dots1x4, nil, nil, nil, avx512Dots5x2, avx512Dots6x2, avx512Dots7x2, avx512Dots8x2},
+		2: {nil, avx512Dots1x2, avx512Dots2x2, avx512Dots3x2, avx512Dots4x2, avx512Dots5x2, avx512Dots6x2, avx512Dots7x2, avx512Dots8x2},
 	},
 	narrow: []func(*dotsWords){nil, avx512Narrow1, avx512Narrow2, avx512Narrow3, avx512Narrow4, avx512Narrow5, avx512Narrow6,
 		avx512Narrow7, avx512Narrow8, avx512Narrow9, avx512Narrow10, avx512Narrow11, avx512Narrow12},
 }
 
+// avx512Halves is avx512, but multiplies up to 4 rows with registers of AVX2. Wide registers take
+// more instructions to fill with parts of rows, so this is faster on processors that compute half
+// a wide register at a time.
+var avx512Halves = func() kernels {
+	k := avx512
+	k.dots[2] = slices.Concat([]func(*dotsWords){nil, avx2Dots1x4, nil, nil, nil}, k.dots[2][5:])
+	return k
+}()
+
+// halvesFirst reports whether avx512Halves is faster than avx512 here. It multiplies 3 rows with
+// both, which takes about 200 µs. AMD's CPUID has a bit for whole registers (FP512), but a
+// hypervisor may hide it.
+var halvesFirst = sync.OnceValue(func() bool {
+	const rows, columns, inner = 3, 2 * dotColumns, Block - 16 // not a stride that displaces rows
+	a, b, c := make([]float32, rows*inner), make([]float32, columns*inner), make([]float32, rows*columns)
+	shortest := func(x *Multiplier, before time.Duration) time.Duration {
+		start := time.Now()
+		for range 10 {
+			x.Multiply(Matrix{c, columns, false}, Matrix{a, inner, false}, Matrix{b, inner, true}, Shape{rows, columns, inner}, 0)
+		}
+		return min(before, time.Since(start))
+	}
+	whole, halves := time.Hour, time.Hour
+	for range 10 {
+		whole = shortest(&Multiplier{kernels: &avx512}, whole)
+		halves = shortest(&Multiplier{kernels: &avx512Halves}, halves)
+	}
+	return halves < whole
+})
+
 // available returns the kernels that this processor can run, the fastest first.
 func available() []*kernels {
 	var all []*kernels
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX2 && cpu.X86.HasFMA {
-		all = append(all, &avx512)
+		all = append(all, &avx512, &avx512Halves)
+		if halvesFirst() {
+			slices.Reverse(all)
+		}
 	}
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		all = append(all, &avx2)

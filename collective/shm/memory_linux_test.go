@@ -78,6 +78,7 @@ func TestOrders(t *testing.T) {
 }
 
 func TestOrdersMixed(t *testing.T) {
+	collectivetest.Slow(t) // TestOrders has one host
 	collectivetest.TestOrders(t, func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
 		return connect(t, n, twoHosts, shm.Options{})
 	})

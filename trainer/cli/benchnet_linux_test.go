@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -64,6 +65,7 @@ func TestBenchInNamespaces(t *testing.T) {
 
 // With limited links, each size is measured for a second.
 func TestBenchTakesItsTimeInNamespaces(t *testing.T) {
+	collectivetest.Slow(t)
 	cmd, stdout, stderr := inNamespaces(t, t.TempDir(), "--link", "100mbit", "-b", "4", "-e", "4", "--insecure")
 	require.NoError(t, cmd.Run(), stderr)
 	require.Contains(t, stdout.String(), "iters: as many as take 1s")

@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 // A suspended worker cannot finish its step. The others notice, so one signal is
 // enough.
 func TestOneInterruptWithAStoppedWorker(t *testing.T) {
+	collectivetest.Slow(t) // TestInterruptOfOneWaitingWorker and TestSignals are faster
 	r := begin(t, small(t, "--workers", "2")...)
 	pids := r.workers(t)
 	require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 // background reads the events of a job until it ends, and returns its exit code then.
@@ -45,6 +47,9 @@ func TestStrategyCommand(t *testing.T) {
 	other, _ := keyFile(t)
 	for _, servers := range []string{"2", "colocated"} {
 		t.Run(servers, func(t *testing.T) {
+			if servers == "colocated" {
+				collectivetest.Slow(t)
+			}
 			out := filepath.Join(t.TempDir(), "run")
 			args := small(t, "--workers", "2", "--strategy", "ps-sync", "--servers", servers, "--key-file", path, "--out", out)
 			r := begin(t, args...)

@@ -24,6 +24,7 @@ const (
 	_
 	_
 	_
+	_
 	tileEnd
 )
 

@@ -43,25 +43,26 @@ func dots(s set, rows, vectors int) {
 	})
 }
 
-// narrow emits a kernel for a few columns of C, where B is transposed, and as many rows as a
-// register has elements. It computes the transpose of that part of C as a dots kernel does,
+// narrow emits a kernel for a few columns of C, where B is transposed, and as many rows as some
+// registers have elements. It computes the transpose of that part of C as a dots kernel does,
 // with A and B exchanged, and transposes it four by four when it stores it.
-func narrow(s set, columns int) {
-	name := fmt.Sprintf("%sNarrow%d", s.name, columns)
-	kernel.Begin(name, "(d *[10]uint64)", fmt.Sprintf("%s computes %d columns and %d rows. Its A and B are exchanged.", name, columns, s.bytes/4))
-	d, sums := chains(s, columns, 1)
-	rows, third := everyFourth(field(d, dotsC), field(d, dotsRowC), s.bytes/16)
-	rowC := field(d, dotsRowC)
+func narrow(s set, columns, vectors int) {
+	name := fmt.Sprintf("%sNarrow%dx%d", s.name, columns, vectors)
+	kernel.Begin(name, "(d *[10]uint64)", fmt.Sprintf("%s computes %d columns and %d rows. Its A and B are exchanged.", name, columns, vectors*s.bytes/4))
+	d, sums := chains(s, columns, vectors)
+	rowsC := everyFourth(field(d, dotsC), field(d, dotsRowC), vectors*s.bytes/16)
 	ifAdd(d, func(add bool) {
 		for first := 0; first < columns; first += 4 {
-			var four [4]reg.VecVirtual
-			for i := range four {
-				four[i] = sums[min(first+i, columns-1)][0]
-			}
-			for r, v := range fourByFour(s, four) {
-				for lane, base := range rows {
-					at := rowAfter(Mem{Base: base}, rowC, third, r).Offset(4 * first)
-					storePart(part(v, lane), at, min(4, columns-first), add)
+			for g := range vectors {
+				var four [4]reg.VecVirtual
+				for i := range four {
+					four[i] = sums[min(first+i, columns-1)][g]
+				}
+				for r, v := range fourByFour(s, four) {
+					for lane := range s.bytes / 16 {
+						at := rowsC.at(g*s.bytes/4 + 4*lane + r).Offset(4 * first)
+						storePart(part(v, lane), at, min(4, columns-first), add)
+					}
 				}
 			}
 		}
@@ -130,16 +131,21 @@ func ifAdd(d Mem, end func(add bool)) {
 // a new pointer to the fields.
 func chains(s set, rows, vectors int) (d Mem, sums [][]reg.VecVirtual) {
 	d = kernel.Pointer("d")
-	left := []reg.GPVirtual{field(d, dotsA)} // every fourth row of A
-	var rowA, thirdA reg.GPVirtual           // used by as many rows as need them
+	left := &rowSet{pointers: []reg.GPVirtual{field(d, dotsA)}, each: 4} // no more registers than these rows need
 	if rows > 1 {
-		rowA = field(d, dotsRowA)
+		left.step = field(d, dotsRowA)
 	}
 	if rows > 3 {
-		left, thirdA = everyFourth(left[0], rowA, (rows+3)/4)
+		left = everyFourth(left.pointers[0], left.step, (rows+3)/4)
 	}
 	rowB := field(d, dotsRowB)
-	fourths, third := everyFourth(field(d, dotsB), rowB, vectors*s.bytes/16)
+	perVector := s.bytes / 4
+	var transposed *rowSet
+	if rows > 8 && vectors*perVector > 16 { // too many pointers for the registers
+		transposed = everyEighth(field(d, dotsB), rowB, vectors*perVector/8)
+	} else {
+		transposed = everyFourth(field(d, dotsB), rowB, vectors*perVector/4)
+	}
 	sums = make([][]reg.VecVirtual, rows)
 	for i := range sums {
 		for range vectors {
@@ -148,7 +154,7 @@ func chains(s set, rows, vectors int) (d Mem, sums [][]reg.VecVirtual) {
 			sums[i] = append(sums[i], v)
 		}
 	}
-	leftAt := func(i, k int) Mem { return rowAfter(Mem{Base: left[i/4]}, rowA, thirdA, i%4).Offset(4 * k) }
+	leftAt := func(i, k int) Mem { return left.at(i).Offset(4 * k) }
 	// spread loads an element of A into all of a register.
 	spread := func(i, k int) reg.VecVirtual {
 		v := s.vector()
@@ -174,8 +180,7 @@ func chains(s set, rows, vectors int) (d Mem, sums [][]reg.VecVirtual) {
 	CMPQ(k, U8(4))
 	JL(LabelRef("rest"))
 	columns := func(g int) [4]reg.VecVirtual {
-		perVector := s.bytes / 16
-		return fourByFour(s, fourOfEach(s, fourths[g*perVector:][:perVector], rowB, third))
+		return fourByFour(s, fourOfEach(s, transposed, g*perVector))
 	}
 	const transposing = 8 // registers that fourByFour needs at a time
 	inUse := rows * vectors
@@ -211,7 +216,7 @@ func chains(s set, rows, vectors int) (d Mem, sums [][]reg.VecVirtual) {
 			}
 		}
 	}
-	for _, p := range append(fourths, left...) {
+	for _, p := range append(transposed.pointers, left.pointers...) {
 		ADDQ(U8(16), p)
 	}
 	SUBQ(U8(4), k)
@@ -229,7 +234,7 @@ func chains(s set, rows, vectors int) (d Mem, sums [][]reg.VecVirtual) {
 	}
 	multiply(0, 0, right...)
 	ADDQ(U32(uint32(vectors*s.bytes)), tail.Base)
-	for _, p := range left {
+	for _, p := range left.pointers {
 		ADDQ(U8(4), p)
 	}
 	DECQ(k)

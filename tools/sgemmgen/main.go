@@ -23,7 +23,7 @@ type set struct {
 	shapes    []shape  // of product kernels
 	packed    rowRange // no larger than the shape with as many registers per row
 	dots      []rowRange
-	narrow    int // the most columns of a narrow kernel
+	narrow    []int // narrow[v]: the most columns of a narrow kernel with v registers of rows
 }
 
 // A shape is the largest kernel for a number of registers per row. There is one for every
@@ -35,8 +35,8 @@ type shape struct{ rows, vectors int }
 type rowRange struct{ from, to, vectors int }
 
 var sets = []set{
-	{"avx2", 32, YMM, 16, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}, rowRange{4, 6, 2}, []rowRange{{1, 5, 2}, {1, 1, 4}}, 10},
-	{"avx512", 64, ZMM, 32, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}, rowRange{7, 14, 2}, []rowRange{{1, 8, 2}}, 12},
+	{"avx2", 32, YMM, 16, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}, rowRange{4, 6, 2}, []rowRange{{1, 5, 2}, {1, 1, 4}}, []int{1: 10}},
+	{"avx512", 64, ZMM, 32, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}, rowRange{7, 14, 2}, []rowRange{{1, 8, 2}}, []int{1: 12, 2: 10}},
 }
 
 func main() {
@@ -57,8 +57,10 @@ func main() {
 				dots(s, rows, d.vectors)
 			}
 		}
-		for columns := 1; columns <= s.narrow; columns++ {
-			narrow(s, columns)
+		for vectors, most := range s.narrow {
+			for columns := 1; columns <= most; columns++ {
+				narrow(s, columns, vectors)
+			}
 		}
 	}
 	Generate()

@@ -58,58 +58,86 @@ func transposes(s set) {
 	p := kernel.Pointer("s")
 	to, from := Mem{Base: field(p, stripTo)}, field(p, stripFrom)
 	stepTo, stepFrom, n := field(p, stripStepTo), field(p, stripStepFrom), field(p, stripCount)
-	groups, third := everyFourth(from, stepFrom, s.bytes/16)
+	left := everyFourth(from, stepFrom, s.bytes/16)
 	Label("columns")
-	for _, v := range fourByFour(s, fourOfEach(s, groups, stepFrom, third)) {
+	for _, v := range fourByFour(s, fourOfEach(s, left, 0)) {
 		VMOVUPS(v, to)
 		ADDQ(stepTo, to.Base)
 	}
-	for _, g := range groups {
-		ADDQ(U8(16), g)
+	for _, p := range left.pointers {
+		ADDQ(U8(16), p)
 	}
 	SUBQ(U8(4), n)
 	JNZ(LabelRef("columns"))
 	kernel.End()
 }
 
-// everyFourth returns pointers to every fourth row of a matrix, from first on, and the
-// distance of three rows.
-func everyFourth(first, step reg.GPVirtual, count int) (rows []reg.GPVirtual, third reg.GPVirtual) {
-	rows = []reg.GPVirtual{first}
-	for range count - 1 {
+// rowSet has the addresses of the rows of a matrix: pointers to every fourth or eighth row, and
+// multiples of the distance between rows.
+type rowSet struct {
+	pointers                    []reg.GPVirtual
+	each                        int // rows for each pointer: 4 or 8
+	step, third, fifth, seventh reg.GPVirtual
+}
+
+// everyFourth returns the rows from first on, with count pointers.
+func everyFourth(first, step reg.GPVirtual, count int) *rowSet {
+	r := &rowSet{pointers: []reg.GPVirtual{first}, each: 4, step: step}
+	r.more(count)
+	r.third = timesOf(step, 2)
+	return r
+}
+
+// everyEighth needs half as many pointers as everyFourth for many rows, but two more multiples.
+func everyEighth(first, step reg.GPVirtual, count int) *rowSet {
+	r := &rowSet{pointers: []reg.GPVirtual{first}, each: 8, step: step}
+	r.more(count)
+	r.third, r.fifth = timesOf(step, 2), timesOf(step, 4)
+	r.seventh = GP64()
+	LEAQ(Mem{Base: r.third, Index: step, Scale: 4}, r.seventh)
+	return r
+}
+
+// more adds pointers until there are count.
+func (r *rowSet) more(count int) {
+	for len(r.pointers) < count {
 		next := GP64()
-		LEAQ(Mem{Base: rows[len(rows)-1], Index: step, Scale: 4}, next)
-		rows = append(rows, next)
+		LEAQ(Mem{Base: r.pointers[len(r.pointers)-1], Index: r.step, Scale: uint8(r.each)}, next)
+		r.pointers = append(r.pointers, next)
 	}
-	return rows, threeOf(step)
 }
 
-func threeOf(step reg.GPVirtual) reg.GPVirtual {
-	third := GP64()
-	LEAQ(Mem{Base: step, Index: step, Scale: 2}, third)
-	return third
+// timesOf returns the distance of scale rows and one more.
+func timesOf(step reg.GPVirtual, scale uint8) reg.GPVirtual {
+	multiple := GP64()
+	LEAQ(Mem{Base: step, Index: step, Scale: scale}, multiple)
+	return multiple
 }
 
-// rowAfter returns the address of the r-th row, up to the third, after the one at base. third
-// is the distance of three rows.
-func rowAfter(base Mem, step, third reg.GPVirtual, r int) Mem {
-	switch r {
-	case 1, 2:
-		base.Index, base.Scale = step, uint8(r)
-	case 3:
-		base.Index, base.Scale = third, 1
+// at returns the address of a row.
+func (r *rowSet) at(row int) Mem {
+	m := Mem{Base: r.pointers[row/r.each]}
+	switch n := row % r.each; n {
+	case 1, 2, 4:
+		m.Index, m.Scale = r.step, uint8(n)
+	case 3, 6:
+		m.Index, m.Scale = r.third, uint8(n/3)
+	case 5:
+		m.Index, m.Scale = r.fifth, 1
+	case 7:
+		m.Index, m.Scale = r.seventh, 1
 	}
-	return base
+	return m
 }
 
-// fourOfEach loads four elements of each row into four registers. fourths are the addresses
-// of every fourth row, one for each lane of 16 bytes: register r has rows r, r+4 and so on.
-func fourOfEach(s set, fourths []reg.GPVirtual, step, third reg.GPVirtual) [4]reg.VecVirtual {
+// fourOfEach loads four elements of each row from first on into four registers, which have a
+// lane of 16 bytes for every fourth row: register r has rows r, r+4 and so on.
+func fourOfEach(s set, from *rowSet, first int) [4]reg.VecVirtual {
 	var four [4]reg.VecVirtual
 	for r := range four {
 		v := s.vector()
-		for lane, base := range fourths {
-			at := rowAfter(Mem{Base: base}, step, third, r)
+		for lane := range s.bytes / 16 {
+			at := from.at(first + 4*lane + r)
 			switch {
 			case lane == 0:
 				firstLane(at, v)

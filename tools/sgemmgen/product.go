@@ -25,12 +25,13 @@ const (
 	tileAdd
 	tileMask
 	tileLanes
+	tileFetch = tileLanes + 32
 )
 
 // product emits a kernel for tiles of C with a number of rows, each of some registers.
 func product(s set, rows, vectors int) {
 	name := fmt.Sprintf("%sRows%dx%d", s.name, rows, vectors)
-	kernel.Begin(name, "(t *[16]uint64)", fmt.Sprintf("%s computes tiles of %d rows and %d columns.", name, rows, vectors*s.bytes/4))
+	kernel.Begin(name, "(t *[17]uint64)", fmt.Sprintf("%s computes tiles of %d rows and %d columns.", name, rows, vectors*s.bytes/4))
 	t := kernel.Pointer("t")
 	a, c := field(t, tileA), field(t, tileC)
 	rowA, stepA := field(t, tileRowA), field(t, tileStepA)
@@ -48,7 +49,7 @@ func product(s set, rows, vectors int) {
 // so that most of them need no instructions but loads and multiplications.
 func packed(s set, rows, vectors int) {
 	name := fmt.Sprintf("%sPacked%dx%d", s.name, rows, vectors)
-	kernel.Begin(name, "(t *[16]uint64)", fmt.Sprintf("%s computes tiles of %d rows and %d columns from packed A and B.", name, rows, vectors*s.bytes/4))
+	kernel.Begin(name, "(t *[17]uint64)", fmt.Sprintf("%s computes tiles of %d rows and %d columns from packed A and B.", name, rows, vectors*s.bytes/4))
 	t := kernel.Pointer("t")
 	a, c := Mem{Base: field(t, tileA)}, field(t, tileC)
 	Label("tile")
@@ -77,7 +78,7 @@ func packed(s set, rows, vectors int) {
 	kernel.End()
 }
 
-// tile returns the registers of a tile of C, which it clears, and fetches C.
+// tile returns the registers of a tile of C, which it clears, and fetches C if asked to.
 func tile(s set, t Mem, c reg.GPVirtual, rows, vectors int) [][]reg.VecVirtual {
 	sums := make([][]reg.VecVirtual, rows)
 	for i := range sums {
@@ -87,7 +88,10 @@ func tile(s set, t Mem, c reg.GPVirtual, rows, vectors int) [][]reg.VecVirtual {
 			sums[i] = append(sums[i], v)
 		}
 	}
+	CMPQ(t.Offset(tileFetch), Imm(0))
+	JE(LabelRef("fetched"))
 	prefetch(t, c, rows, vectors*s.bytes)
+	Label("fetched")
 	return sums
 }
 

@@ -21,6 +21,13 @@ const (
 	shortInner = 64
 )
 
+// Fetching C early takes as many instructions as a few steps of the inner dimension. Up to these
+// limits, that is more than it saves.
+const (
+	nearInner = 32
+	nearSize  = 1 << 16 // elements of C: 256 KB, which most L2 caches hold
+)
+
 // blocked computes products with kernels. It owns their packed operands.
 type blocked struct {
 	tiles   tiles
@@ -71,7 +78,7 @@ func (x *blocked) plan() {
 		x.wide = 1
 	case x.M <= k.rows(8) && x.N >= 8*k.lanes:
 		x.wide = 8
-	case x.M <= k.rows(4) && x.N >= 4*k.lanes:
+	case x.N >= 4*k.lanes && (x.M <= k.rows(4) || k.wideShort && x.K <= shortInner && !x.b.Transposed):
 		x.wide = 4
 	}
 	tallest := k.rows(x.wide)
@@ -101,9 +108,12 @@ func (x *blocked) columns(first, columns, from, block int, add bool) {
 	}
 	x.tiles.k = block
 	x.tiles.rowC = bytes(x.c.Stride)
-	x.tiles.add = 0
+	x.tiles.add, x.tiles.fetch = 0, 1
 	if add {
 		x.tiles.add = 1
+	}
+	if block <= nearInner && x.M*x.N <= nearSize {
+		x.tiles.fetch = 0
 	}
 	for tile := 0; tile < x.count; tile += perBlock {
 		end := min(tile+perBlock, x.count)

@@ -9,6 +9,9 @@ type kernels struct {
 	// product computes tiles of C: product[v][r] those of r rows of v registers. There are
 	// kernels for all smaller r, and none for product[v][0].
 	product [9][]func(*tileWords)
+	// wideShort: with a short inner dimension, tiles with 4 registers per row are faster than
+	// those with 2, because they take fewer instructions for each multiplication.
+	wideShort bool
 	// packed computes tiles with 2 registers per row from packed A and B: packed[r] those of r
 	// rows. Some are nil.
 	packed []func(*tileWords)
@@ -26,9 +29,10 @@ type kernels struct {
 	// every number of rows up to half of dotRows and dotColumns columns.
 	dots    [3][]func(*dotsWords)
 	dotRows int // for more rows of C, packing B takes less time
-	// narrow computes a few columns of C, where B is transposed, and as many rows as a register
-	// has elements: narrow[n] computes n columns.
-	narrow     []func(*dotsWords)
+	// narrow computes a few columns of C, where B is transposed, and as many rows as some
+	// registers have elements: narrow[v][n] computes n columns with v registers of rows each.
+	// narrow[1] has kernels for more columns than the others.
+	narrow     [3][]func(*dotsWords)
 	narrowRows int // for more rows of C, and columns that fill registers, packing B takes less time
 }
 
@@ -57,6 +61,7 @@ type tiles struct {
 	add         uintptr   // 1: add the sums to C; 0: store them
 	mask        uintptr   // a bit for each column of the last register that exists in C
 	lanes       [8]uint32 // the same for AVX2: all bits of each such column
+	fetch       uintptr   // 1: fetch C before the loop over the inner dimension; 0: it is near
 }
 
 // A strip is what a packing kernel moves. Steps are in bytes. tools/sgemmgen has the same

@@ -7,127 +7,127 @@ package sgemm
 // avx2Rows1x1 computes tiles of 1 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows1x1(t *[16]uint64)
+func avx2Rows1x1(t *[17]uint64)
 
 // avx2Rows2x1 computes tiles of 2 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows2x1(t *[16]uint64)
+func avx2Rows2x1(t *[17]uint64)
 
 // avx2Rows3x1 computes tiles of 3 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows3x1(t *[16]uint64)
+func avx2Rows3x1(t *[17]uint64)
 
 // avx2Rows4x1 computes tiles of 4 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows4x1(t *[16]uint64)
+func avx2Rows4x1(t *[17]uint64)
 
 // avx2Rows5x1 computes tiles of 5 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows5x1(t *[16]uint64)
+func avx2Rows5x1(t *[17]uint64)
 
 // avx2Rows6x1 computes tiles of 6 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows6x1(t *[16]uint64)
+func avx2Rows6x1(t *[17]uint64)
 
 // avx2Rows7x1 computes tiles of 7 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows7x1(t *[16]uint64)
+func avx2Rows7x1(t *[17]uint64)
 
 // avx2Rows8x1 computes tiles of 8 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows8x1(t *[16]uint64)
+func avx2Rows8x1(t *[17]uint64)
 
 // avx2Rows9x1 computes tiles of 9 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows9x1(t *[16]uint64)
+func avx2Rows9x1(t *[17]uint64)
 
 // avx2Rows10x1 computes tiles of 10 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows10x1(t *[16]uint64)
+func avx2Rows10x1(t *[17]uint64)
 
 // avx2Rows11x1 computes tiles of 11 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows11x1(t *[16]uint64)
+func avx2Rows11x1(t *[17]uint64)
 
 // avx2Rows12x1 computes tiles of 12 rows and 8 columns.
 //
 //go:noescape
-func avx2Rows12x1(t *[16]uint64)
+func avx2Rows12x1(t *[17]uint64)
 
 // avx2Rows1x2 computes tiles of 1 rows and 16 columns.
 //
 //go:noescape
-func avx2Rows1x2(t *[16]uint64)
+func avx2Rows1x2(t *[17]uint64)
 
 // avx2Rows2x2 computes tiles of 2 rows and 16 columns.
 //
 //go:noescape
-func avx2Rows2x2(t *[16]uint64)
+func avx2Rows2x2(t *[17]uint64)
 
 // avx2Rows3x2 computes tiles of 3 rows and 16 columns.
 //
 //go:noescape
-func avx2Rows3x2(t *[16]uint64)
+func avx2Rows3x2(t *[17]uint64)
 
 // avx2Rows4x2 computes tiles of 4 rows and 16 columns.
 //
 //go:noescape
-func avx2Rows4x2(t *[16]uint64)
+func avx2Rows4x2(t *[17]uint64)
 
 // avx2Rows5x2 computes tiles of 5 rows and 16 columns.
 //
 //go:noescape
-func avx2Rows5x2(t *[16]uint64)
+func avx2Rows5x2(t *[17]uint64)
 
 // avx2Rows6x2 computes tiles of 6 rows and 16 columns.
 //
 //go:noescape
-func avx2Rows6x2(t *[16]uint64)
+func avx2Rows6x2(t *[17]uint64)
 
 // avx2Rows1x4 computes tiles of 1 rows and 32 columns.
 //
 //go:noescape
-func avx2Rows1x4(t *[16]uint64)
+func avx2Rows1x4(t *[17]uint64)
 
 // avx2Rows2x4 computes tiles of 2 rows and 32 columns.
 //
 //go:noescape
-func avx2Rows2x4(t *[16]uint64)
+func avx2Rows2x4(t *[17]uint64)
 
 // avx2Rows3x4 computes tiles of 3 rows and 32 columns.
 //
 //go:noescape
-func avx2Rows3x4(t *[16]uint64)
+func avx2Rows3x4(t *[17]uint64)
 
 // avx2Rows1x8 computes tiles of 1 rows and 64 columns.
 //
 //go:noescape
-func avx2Rows1x8(t *[16]uint64)
+func avx2Rows1x8(t *[17]uint64)
 
 // avx2Packed4x2 computes tiles of 4 rows and 16 columns from packed A and B.
 //
 //go:noescape
-func avx2Packed4x2(t *[16]uint64)
+func avx2Packed4x2(t *[17]uint64)
 
 // avx2Packed5x2 computes tiles of 5 rows and 16 columns from packed A and B.
 //
 //go:noescape
-func avx2Packed5x2(t *[16]uint64)
+func avx2Packed5x2(t *[17]uint64)
 
 // avx2Packed6x2 computes tiles of 6 rows and 16 columns from packed A and B.
 //
 //go:noescape
-func avx2Packed6x2(t *[16]uint64)
+func avx2Packed6x2(t *[17]uint64)
 
 // avx2Copy copies rows of at most one register, and writes whole registers.
 //
@@ -169,280 +169,280 @@ func avx2Dots5x2(d *[10]uint64)
 //go:noescape
 func avx2Dots1x4(d *[10]uint64)
 
-// avx2Narrow1 computes 1 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow1x1 computes 1 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow1(d *[10]uint64)
+func avx2Narrow1x1(d *[10]uint64)
 
-// avx2Narrow2 computes 2 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow2x1 computes 2 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow2(d *[10]uint64)
+func avx2Narrow2x1(d *[10]uint64)
 
-// avx2Narrow3 computes 3 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow3x1 computes 3 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow3(d *[10]uint64)
+func avx2Narrow3x1(d *[10]uint64)
 
-// avx2Narrow4 computes 4 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow4x1 computes 4 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow4(d *[10]uint64)
+func avx2Narrow4x1(d *[10]uint64)
 
-// avx2Narrow5 computes 5 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow5x1 computes 5 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow5(d *[10]uint64)
+func avx2Narrow5x1(d *[10]uint64)
 
-// avx2Narrow6 computes 6 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow6x1 computes 6 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow6(d *[10]uint64)
+func avx2Narrow6x1(d *[10]uint64)
 
-// avx2Narrow7 computes 7 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow7x1 computes 7 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow7(d *[10]uint64)
+func avx2Narrow7x1(d *[10]uint64)
 
-// avx2Narrow8 computes 8 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow8x1 computes 8 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow8(d *[10]uint64)
+func avx2Narrow8x1(d *[10]uint64)
 
-// avx2Narrow9 computes 9 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow9x1 computes 9 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow9(d *[10]uint64)
+func avx2Narrow9x1(d *[10]uint64)
 
-// avx2Narrow10 computes 10 columns and 8 rows. Its A and B are exchanged.
+// avx2Narrow10x1 computes 10 columns and 8 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx2Narrow10(d *[10]uint64)
+func avx2Narrow10x1(d *[10]uint64)
 
 // avx512Rows1x1 computes tiles of 1 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows1x1(t *[16]uint64)
+func avx512Rows1x1(t *[17]uint64)
 
 // avx512Rows2x1 computes tiles of 2 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows2x1(t *[16]uint64)
+func avx512Rows2x1(t *[17]uint64)
 
 // avx512Rows3x1 computes tiles of 3 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows3x1(t *[16]uint64)
+func avx512Rows3x1(t *[17]uint64)
 
 // avx512Rows4x1 computes tiles of 4 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows4x1(t *[16]uint64)
+func avx512Rows4x1(t *[17]uint64)
 
 // avx512Rows5x1 computes tiles of 5 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows5x1(t *[16]uint64)
+func avx512Rows5x1(t *[17]uint64)
 
 // avx512Rows6x1 computes tiles of 6 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows6x1(t *[16]uint64)
+func avx512Rows6x1(t *[17]uint64)
 
 // avx512Rows7x1 computes tiles of 7 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows7x1(t *[16]uint64)
+func avx512Rows7x1(t *[17]uint64)
 
 // avx512Rows8x1 computes tiles of 8 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows8x1(t *[16]uint64)
+func avx512Rows8x1(t *[17]uint64)
 
 // avx512Rows9x1 computes tiles of 9 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows9x1(t *[16]uint64)
+func avx512Rows9x1(t *[17]uint64)
 
 // avx512Rows10x1 computes tiles of 10 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows10x1(t *[16]uint64)
+func avx512Rows10x1(t *[17]uint64)
 
 // avx512Rows11x1 computes tiles of 11 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows11x1(t *[16]uint64)
+func avx512Rows11x1(t *[17]uint64)
 
 // avx512Rows12x1 computes tiles of 12 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows12x1(t *[16]uint64)
+func avx512Rows12x1(t *[17]uint64)
 
 // avx512Rows13x1 computes tiles of 13 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows13x1(t *[16]uint64)
+func avx512Rows13x1(t *[17]uint64)
 
 // avx512Rows14x1 computes tiles of 14 rows and 16 columns.
 //
 //go:noescape
-func avx512Rows14x1(t *[16]uint64)
+func avx512Rows14x1(t *[17]uint64)
 
 // avx512Rows1x2 computes tiles of 1 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows1x2(t *[16]uint64)
+func avx512Rows1x2(t *[17]uint64)
 
 // avx512Rows2x2 computes tiles of 2 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows2x2(t *[16]uint64)
+func avx512Rows2x2(t *[17]uint64)
 
 // avx512Rows3x2 computes tiles of 3 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows3x2(t *[16]uint64)
+func avx512Rows3x2(t *[17]uint64)
 
 // avx512Rows4x2 computes tiles of 4 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows4x2(t *[16]uint64)
+func avx512Rows4x2(t *[17]uint64)
 
 // avx512Rows5x2 computes tiles of 5 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows5x2(t *[16]uint64)
+func avx512Rows5x2(t *[17]uint64)
 
 // avx512Rows6x2 computes tiles of 6 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows6x2(t *[16]uint64)
+func avx512Rows6x2(t *[17]uint64)
 
 // avx512Rows7x2 computes tiles of 7 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows7x2(t *[16]uint64)
+func avx512Rows7x2(t *[17]uint64)
 
 // avx512Rows8x2 computes tiles of 8 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows8x2(t *[16]uint64)
+func avx512Rows8x2(t *[17]uint64)
 
 // avx512Rows9x2 computes tiles of 9 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows9x2(t *[16]uint64)
+func avx512Rows9x2(t *[17]uint64)
 
 // avx512Rows10x2 computes tiles of 10 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows10x2(t *[16]uint64)
+func avx512Rows10x2(t *[17]uint64)
 
 // avx512Rows11x2 computes tiles of 11 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows11x2(t *[16]uint64)
+func avx512Rows11x2(t *[17]uint64)
 
 // avx512Rows12x2 computes tiles of 12 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows12x2(t *[16]uint64)
+func avx512Rows12x2(t *[17]uint64)
 
 // avx512Rows13x2 computes tiles of 13 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows13x2(t *[16]uint64)
+func avx512Rows13x2(t *[17]uint64)
 
 // avx512Rows14x2 computes tiles of 14 rows and 32 columns.
 //
 //go:noescape
-func avx512Rows14x2(t *[16]uint64)
+func avx512Rows14x2(t *[17]uint64)
 
 // avx512Rows1x4 computes tiles of 1 rows and 64 columns.
 //
 //go:noescape
-func avx512Rows1x4(t *[16]uint64)
+func avx512Rows1x4(t *[17]uint64)
 
 // avx512Rows2x4 computes tiles of 2 rows and 64 columns.
 //
 //go:noescape
-func avx512Rows2x4(t *[16]uint64)
+func avx512Rows2x4(t *[17]uint64)
 
 // avx512Rows3x4 computes tiles of 3 rows and 64 columns.
 //
 //go:noescape
-func avx512Rows3x4(t *[16]uint64)
+func avx512Rows3x4(t *[17]uint64)
 
 // avx512Rows4x4 computes tiles of 4 rows and 64 columns.
 //
 //go:noescape
-func avx512Rows4x4(t *[16]uint64)
+func avx512Rows4x4(t *[17]uint64)
 
 // avx512Rows5x4 computes tiles of 5 rows and 64 columns.
 //
 //go:noescape
-func avx512Rows5x4(t *[16]uint64)
+func avx512Rows5x4(t *[17]uint64)
 
 // avx512Rows6x4 computes tiles of 6 rows and 64 columns.
 //
 //go:noescape
-func avx512Rows6x4(t *[16]uint64)
+func avx512Rows6x4(t *[17]uint64)
 
 // avx512Rows1x8 computes tiles of 1 rows and 128 columns.
 //
 //go:noescape
-func avx512Rows1x8(t *[16]uint64)
+func avx512Rows1x8(t *[17]uint64)
 
 // avx512Rows2x8 computes tiles of 2 rows and 128 columns.
 //
 //go:noescape
-func avx512Rows2x8(t *[16]uint64)
+func avx512Rows2x8(t *[17]uint64)
 
 // avx512Rows3x8 computes tiles of 3 rows and 128 columns.
 //
 //go:noescape
-func avx512Rows3x8(t *[16]uint64)
+func avx512Rows3x8(t *[17]uint64)
 
 // avx512Packed7x2 computes tiles of 7 rows and 32 columns from packed A and B.
 //
 //go:noescape
-func avx512Packed7x2(t *[16]uint64)
+func avx512Packed7x2(t *[17]uint64)
 
 // avx512Packed8x2 computes tiles of 8 rows and 32 columns from packed A and B.
 //
 //go:noescape
-func avx512Packed8x2(t *[16]uint64)
+func avx512Packed8x2(t *[17]uint64)
 
 // avx512Packed9x2 computes tiles of 9 rows and 32 columns from packed A and B.
 //
 //go:noescape
-func avx512Packed9x2(t *[16]uint64)
+func avx512Packed9x2(t *[17]uint64)
 
 // avx512Packed10x2 computes tiles of 10 rows and 32 columns from packed A and B.
 //
 //go:noescape
-func avx512Packed10x2(t *[16]uint64)
+func avx512Packed10x2(t *[17]uint64)
 
 // avx512Packed11x2 computes tiles of 11 rows and 32 columns from packed A and B.
 //
 //go:noescape
-func avx512Packed11x2(t *[16]uint64)
+func avx512Packed11x2(t *[17]uint64)
 
 // avx512Packed12x2 computes tiles of 12 rows and 32 columns from packed A and B.
 //
 //go:noescape
-func avx512Packed12x2(t *[16]uint64)
+func avx512Packed12x2(t *[17]uint64)
 
 // avx512Packed13x2 computes tiles of 13 rows and 32 columns from packed A and B.
 //
 //go:noescape
-func avx512Packed13x2(t *[16]uint64)
+func avx512Packed13x2(t *[17]uint64)
 
 // avx512Packed14x2 computes tiles of 14 rows and 32 columns from packed A and B.
 //
 //go:noescape
-func avx512Packed14x2(t *[16]uint64)
+func avx512Packed14x2(t *[17]uint64)
 
 // avx512Copy copies rows of at most one register, and writes whole registers.
 //
@@ -494,62 +494,112 @@ func avx512Dots7x2(d *[10]uint64)
 //go:noescape
 func avx512Dots8x2(d *[10]uint64)
 
-// avx512Narrow1 computes 1 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow1x1 computes 1 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow1(d *[10]uint64)
+func avx512Narrow1x1(d *[10]uint64)
 
-// avx512Narrow2 computes 2 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow2x1 computes 2 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow2(d *[10]uint64)
+func avx512Narrow2x1(d *[10]uint64)
 
-// avx512Narrow3 computes 3 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow3x1 computes 3 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow3(d *[10]uint64)
+func avx512Narrow3x1(d *[10]uint64)
 
-// avx512Narrow4 computes 4 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow4x1 computes 4 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow4(d *[10]uint64)
+func avx512Narrow4x1(d *[10]uint64)
 
-// avx512Narrow5 computes 5 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow5x1 computes 5 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow5(d *[10]uint64)
+func avx512Narrow5x1(d *[10]uint64)
 
-// avx512Narrow6 computes 6 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow6x1 computes 6 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow6(d *[10]uint64)
+func avx512Narrow6x1(d *[10]uint64)
 
-// avx512Narrow7 computes 7 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow7x1 computes 7 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow7(d *[10]uint64)
+func avx512Narrow7x1(d *[10]uint64)
 
-// avx512Narrow8 computes 8 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow8x1 computes 8 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow8(d *[10]uint64)
+func avx512Narrow8x1(d *[10]uint64)
 
-// avx512Narrow9 computes 9 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow9x1 computes 9 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow9(d *[10]uint64)
+func avx512Narrow9x1(d *[10]uint64)
 
-// avx512Narrow10 computes 10 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow10x1 computes 10 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow10(d *[10]uint64)
+func avx512Narrow10x1(d *[10]uint64)
 
-// avx512Narrow11 computes 11 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow11x1 computes 11 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow11(d *[10]uint64)
+func avx512Narrow11x1(d *[10]uint64)
 
-// avx512Narrow12 computes 12 columns and 16 rows. Its A and B are exchanged.
+// avx512Narrow12x1 computes 12 columns and 16 rows. Its A and B are exchanged.
 //
 //go:noescape
-func avx512Narrow12(d *[10]uint64)
+func avx512Narrow12x1(d *[10]uint64)
+
+// avx512Narrow1x2 computes 1 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow1x2(d *[10]uint64)
+
+// avx512Narrow2x2 computes 2 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow2x2(d *[10]uint64)
+
+// avx512Narrow3x2 computes 3 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow3x2(d *[10]uint64)
+
+// avx512Narrow4x2 computes 4 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow4x2(d *[10]uint64)
+
+// avx512Narrow5x2 computes 5 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow5x2(d *[10]uint64)
+
+// avx512Narrow6x2 computes 6 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow6x2(d *[10]uint64)
+
+// avx512Narrow7x2 computes 7 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow7x2(d *[10]uint64)
+
+// avx512Narrow8x2 computes 8 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow8x2(d *[10]uint64)
+
+// avx512Narrow9x2 computes 9 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow9x2(d *[10]uint64)
+
+// avx512Narrow10x2 computes 10 columns and 32 rows. Its A and B are exchanged.
+//
+//go:noescape
+func avx512Narrow10x2(d *[10]uint64)

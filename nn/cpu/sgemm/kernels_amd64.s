@@ -4,7 +4,7 @@
 
 #include "textflag.h"
 
-// func avx2Rows1x1(t *[16]uint64)
+// func avx2Rows1x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows1x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -15,14 +15,18 @@ TEXT ·avx2Rows1x1(SB), NOSPLIT, $0-8
 
 tile:
 	VXORPS     Y0, Y0, Y0
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), DI
 	MOVQ       DX, SI
 	PREFETCHT1 (SI)
 	PREFETCHT1 28(SI)
 	ADDQ       DI, SI
-	MOVQ       CX, SI
-	MOVQ       8(AX), DI
-	MOVQ       64(AX), R8
+
+fetched:
+	MOVQ CX, SI
+	MOVQ 8(AX), DI
+	MOVQ 64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Y1
@@ -67,7 +71,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows2x1(t *[16]uint64)
+// func avx2Rows2x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows2x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -79,6 +83,8 @@ TEXT ·avx2Rows2x1(SB), NOSPLIT, $0-8
 tile:
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -87,9 +93,11 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y2
@@ -148,7 +156,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows3x1(t *[16]uint64)
+// func avx2Rows3x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows3x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -161,6 +169,8 @@ tile:
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -172,9 +182,11 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y3
@@ -246,7 +258,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows4x1(t *[16]uint64)
+// func avx2Rows4x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows4x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -260,6 +272,8 @@ tile:
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -274,11 +288,13 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y4
@@ -364,7 +380,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows5x1(t *[16]uint64)
+// func avx2Rows5x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows5x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -379,6 +395,8 @@ tile:
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
 	VXORPS     Y4, Y4, Y4
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -396,11 +414,13 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y5
@@ -499,7 +519,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows6x1(t *[16]uint64)
+// func avx2Rows6x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows6x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -515,6 +535,8 @@ tile:
 	VXORPS     Y3, Y3, Y3
 	VXORPS     Y4, Y4, Y4
 	VXORPS     Y5, Y5, Y5
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -535,11 +557,13 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y6
@@ -651,7 +675,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows7x1(t *[16]uint64)
+// func avx2Rows7x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows7x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -668,6 +692,8 @@ tile:
 	VXORPS     Y4, Y4, Y4
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -691,13 +717,15 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       8(AX), R10
-	MOVQ       64(AX), R11
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	MOVQ 8(AX), R10
+	MOVQ 64(AX), R11
 
 step:
 	VMOVUPS      (R10), Y7
@@ -823,7 +851,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows8x1(t *[16]uint64)
+// func avx2Rows8x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows8x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -841,6 +869,8 @@ tile:
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -867,13 +897,15 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       8(AX), R10
-	MOVQ       64(AX), R11
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	MOVQ 8(AX), R10
+	MOVQ 64(AX), R11
 
 step:
 	VMOVUPS      (R10), Y8
@@ -1012,7 +1044,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows9x1(t *[16]uint64)
+// func avx2Rows9x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows9x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -1031,6 +1063,8 @@ tile:
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
 	VXORPS     Y8, Y8, Y8
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -1060,13 +1094,15 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       8(AX), R10
-	MOVQ       64(AX), R11
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	MOVQ 8(AX), R10
+	MOVQ 64(AX), R11
 
 step:
 	VMOVUPS      (R10), Y9
@@ -1218,7 +1254,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows10x1(t *[16]uint64)
+// func avx2Rows10x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows10x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -1238,6 +1274,8 @@ tile:
 	VXORPS     Y7, Y7, Y7
 	VXORPS     Y8, Y8, Y8
 	VXORPS     Y9, Y9, Y9
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -1270,15 +1308,17 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	MOVQ       8(AX), R11
-	MOVQ       64(AX), R12
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ 8(AX), R11
+	MOVQ 64(AX), R12
 
 step:
 	VMOVUPS      (R11), Y10
@@ -1444,7 +1484,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows11x1(t *[16]uint64)
+// func avx2Rows11x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows11x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -1465,6 +1505,8 @@ tile:
 	VXORPS     Y8, Y8, Y8
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -1500,15 +1542,17 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	MOVQ       8(AX), R11
-	MOVQ       64(AX), R12
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ 8(AX), R11
+	MOVQ 64(AX), R12
 
 step:
 	VMOVUPS      (R11), Y11
@@ -1687,7 +1731,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows12x1(t *[16]uint64)
+// func avx2Rows12x1(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows12x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -1709,6 +1753,8 @@ tile:
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
 	VXORPS     Y11, Y11, Y11
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -1747,15 +1793,17 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 28(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	MOVQ       8(AX), R11
-	MOVQ       64(AX), R12
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ 8(AX), R11
+	MOVQ 64(AX), R12
 
 step:
 	VMOVUPS      (R11), Y12
@@ -1947,7 +1995,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows1x2(t *[16]uint64)
+// func avx2Rows1x2(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows1x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -1959,14 +2007,18 @@ TEXT ·avx2Rows1x2(SB), NOSPLIT, $0-8
 tile:
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), DI
 	MOVQ       DX, SI
 	PREFETCHT1 (SI)
 	PREFETCHT1 60(SI)
 	ADDQ       DI, SI
-	MOVQ       CX, SI
-	MOVQ       8(AX), DI
-	MOVQ       64(AX), R8
+
+fetched:
+	MOVQ CX, SI
+	MOVQ 8(AX), DI
+	MOVQ 64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Y2
@@ -2018,7 +2070,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows2x2(t *[16]uint64)
+// func avx2Rows2x2(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows2x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -2032,6 +2084,8 @@ tile:
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -2040,9 +2094,11 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y4
@@ -2116,7 +2172,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows3x2(t *[16]uint64)
+// func avx2Rows3x2(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows3x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -2132,6 +2188,8 @@ tile:
 	VXORPS     Y3, Y3, Y3
 	VXORPS     Y4, Y4, Y4
 	VXORPS     Y5, Y5, Y5
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -2143,9 +2201,11 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y6
@@ -2239,7 +2299,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows4x2(t *[16]uint64)
+// func avx2Rows4x2(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows4x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -2257,6 +2317,8 @@ tile:
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -2271,11 +2333,13 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y8
@@ -2390,7 +2454,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows5x2(t *[16]uint64)
+// func avx2Rows5x2(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows5x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -2410,6 +2474,8 @@ tile:
 	VXORPS     Y7, Y7, Y7
 	VXORPS     Y8, Y8, Y8
 	VXORPS     Y9, Y9, Y9
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -2427,11 +2493,13 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y10
@@ -2566,7 +2634,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows6x2(t *[16]uint64)
+// func avx2Rows6x2(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows6x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -2588,6 +2656,8 @@ tile:
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
 	VXORPS     Y11, Y11, Y11
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -2608,11 +2678,13 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y12
@@ -2767,7 +2839,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows1x4(t *[16]uint64)
+// func avx2Rows1x4(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows1x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -2781,15 +2853,19 @@ tile:
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), DI
 	MOVQ       DX, SI
 	PREFETCHT1 (SI)
 	PREFETCHT1 64(SI)
 	PREFETCHT1 124(SI)
 	ADDQ       DI, SI
-	MOVQ       CX, SI
-	MOVQ       8(AX), DI
-	MOVQ       64(AX), R8
+
+fetched:
+	MOVQ CX, SI
+	MOVQ 8(AX), DI
+	MOVQ 64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Y4
@@ -2855,7 +2931,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows2x4(t *[16]uint64)
+// func avx2Rows2x4(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows2x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -2873,6 +2949,8 @@ tile:
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -2883,9 +2961,11 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y8
@@ -2989,7 +3069,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows3x4(t *[16]uint64)
+// func avx2Rows3x4(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows3x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -3011,6 +3091,8 @@ tile:
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
 	VXORPS     Y11, Y11, Y11
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -3025,9 +3107,11 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VBROADCASTSS (DI), Y12
@@ -3161,7 +3245,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Rows1x8(t *[16]uint64)
+// func avx2Rows1x8(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows1x8(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -3179,6 +3263,8 @@ tile:
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), DI
 	MOVQ       DX, SI
 	PREFETCHT1 (SI)
@@ -3187,9 +3273,11 @@ tile:
 	PREFETCHT1 192(SI)
 	PREFETCHT1 252(SI)
 	ADDQ       DI, SI
-	MOVQ       CX, SI
-	MOVQ       8(AX), DI
-	MOVQ       64(AX), R8
+
+fetched:
+	MOVQ CX, SI
+	MOVQ 8(AX), DI
+	MOVQ 64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Y8
@@ -3283,7 +3371,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Packed4x2(t *[16]uint64)
+// func avx2Packed4x2(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Packed4x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -3299,6 +3387,8 @@ tile:
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -3313,8 +3403,10 @@ tile:
 	PREFETCHT1 (BX)
 	PREFETCHT1 60(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -3495,7 +3587,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Packed5x2(t *[16]uint64)
+// func avx2Packed5x2(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Packed5x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -3513,6 +3605,8 @@ tile:
 	VXORPS     Y7, Y7, Y7
 	VXORPS     Y8, Y8, Y8
 	VXORPS     Y9, Y9, Y9
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -3530,8 +3624,10 @@ tile:
 	PREFETCHT1 (BX)
 	PREFETCHT1 60(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -3744,7 +3840,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx2Packed6x2(t *[16]uint64)
+// func avx2Packed6x2(t *[17]uint64)
 // Requires: AVX, FMA3, MMX+
 TEXT ·avx2Packed6x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -3764,6 +3860,8 @@ tile:
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
 	VXORPS     Y11, Y11, Y11
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -3784,8 +3882,10 @@ tile:
 	PREFETCHT1 (BX)
 	PREFETCHT1 60(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -5110,9 +5210,9 @@ set:
 	VZEROUPPER
 	RET
 
-// func avx2Narrow1(d *[10]uint64)
+// func avx2Narrow1x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow1(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow1x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   32(AX), DX
@@ -5175,8 +5275,7 @@ store:
 	MOVQ         16(DX), AX
 	MOVQ         40(DX), CX
 	LEAQ         (AX)(CX*4), BX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(DX), SI
+	LEAQ         (CX)(CX*2), SI
 	CMPQ         72(DX), $0x00
 	JE           set
 	VUNPCKLPS    Y0, Y0, Y1
@@ -5194,27 +5293,27 @@ store:
 	VMOVSS       (BX), X4
 	VADDPS       X0, X4, X4
 	VMOVSS       X4, (BX)
-	VMOVSS       (AX)(SI*1), X0
-	VADDPS       X1, X0, X0
-	VMOVSS       X0, (AX)(SI*1)
-	VEXTRACTF128 $0x01, Y1, X0
-	VMOVSS       (BX)(SI*1), X1
-	VADDPS       X0, X1, X1
-	VMOVSS       X1, (BX)(SI*1)
-	VMOVSS       (AX)(SI*2), X0
-	VADDPS       X3, X0, X0
-	VMOVSS       X0, (AX)(SI*2)
-	VEXTRACTF128 $0x01, Y3, X0
-	VMOVSS       (BX)(SI*2), X1
-	VADDPS       X0, X1, X1
-	VMOVSS       X1, (BX)(SI*2)
 	VMOVSS       (AX)(CX*1), X0
-	VADDPS       X2, X0, X0
+	VADDPS       X1, X0, X0
 	VMOVSS       X0, (AX)(CX*1)
-	VEXTRACTF128 $0x01, Y2, X0
+	VEXTRACTF128 $0x01, Y1, X0
 	VMOVSS       (BX)(CX*1), X1
 	VADDPS       X0, X1, X1
 	VMOVSS       X1, (BX)(CX*1)
+	VMOVSS       (AX)(CX*2), X0
+	VADDPS       X3, X0, X0
+	VMOVSS       X0, (AX)(CX*2)
+	VEXTRACTF128 $0x01, Y3, X0
+	VMOVSS       (BX)(CX*2), X1
+	VADDPS       X0, X1, X1
+	VMOVSS       X1, (BX)(CX*2)
+	VMOVSS       (AX)(SI*1), X0
+	VADDPS       X2, X0, X0
+	VMOVSS       X0, (AX)(SI*1)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVSS       (BX)(SI*1), X1
+	VADDPS       X0, X1, X1
+	VMOVSS       X1, (BX)(SI*1)
 	VZEROUPPER
 	RET
 
@@ -5230,21 +5329,21 @@ set:
 	VMOVSS       X0, (AX)
 	VEXTRACTF128 $0x01, Y0, X0
 	VMOVSS       X0, (BX)
-	VMOVSS       X1, (AX)(SI*1)
+	VMOVSS       X1, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X0
-	VMOVSS       X0, (BX)(SI*1)
-	VMOVSS       X3, (AX)(SI*2)
-	VEXTRACTF128 $0x01, Y3, X0
-	VMOVSS       X0, (BX)(SI*2)
-	VMOVSS       X2, (AX)(CX*1)
-	VEXTRACTF128 $0x01, Y2, X0
 	VMOVSS       X0, (BX)(CX*1)
+	VMOVSS       X3, (AX)(CX*2)
+	VEXTRACTF128 $0x01, Y3, X0
+	VMOVSS       X0, (BX)(CX*2)
+	VMOVSS       X2, (AX)(SI*1)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVSS       X0, (BX)(SI*1)
 	VZEROUPPER
 	RET
 
-// func avx2Narrow2(d *[10]uint64)
+// func avx2Narrow2x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow2(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow2x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -5319,8 +5418,7 @@ store:
 	MOVQ         16(BX), AX
 	MOVQ         40(BX), CX
 	LEAQ         (AX)(CX*4), DX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(BX), SI
+	LEAQ         (CX)(CX*2), SI
 	CMPQ         72(BX), $0x00
 	JE           set
 	VUNPCKLPS    Y1, Y0, Y2
@@ -5338,27 +5436,27 @@ store:
 	VMOVSD       (DX), X4
 	VADDPS       X1, X4, X4
 	VMOVSD       X4, (DX)
-	VMOVSD       (AX)(SI*1), X1
-	VADDPS       X2, X1, X1
-	VMOVSD       X1, (AX)(SI*1)
-	VEXTRACTF128 $0x01, Y2, X1
-	VMOVSD       (DX)(SI*1), X2
-	VADDPS       X1, X2, X2
-	VMOVSD       X2, (DX)(SI*1)
-	VMOVSD       (AX)(SI*2), X1
-	VADDPS       X3, X1, X1
-	VMOVSD       X1, (AX)(SI*2)
-	VEXTRACTF128 $0x01, Y3, X1
-	VMOVSD       (DX)(SI*2), X2
-	VADDPS       X1, X2, X2
-	VMOVSD       X2, (DX)(SI*2)
 	VMOVSD       (AX)(CX*1), X1
-	VADDPS       X0, X1, X1
+	VADDPS       X2, X1, X1
 	VMOVSD       X1, (AX)(CX*1)
-	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       (DX)(CX*1), X1
+	VEXTRACTF128 $0x01, Y2, X1
+	VMOVSD       (DX)(CX*1), X2
+	VADDPS       X1, X2, X2
+	VMOVSD       X2, (DX)(CX*1)
+	VMOVSD       (AX)(CX*2), X1
+	VADDPS       X3, X1, X1
+	VMOVSD       X1, (AX)(CX*2)
+	VEXTRACTF128 $0x01, Y3, X1
+	VMOVSD       (DX)(CX*2), X2
+	VADDPS       X1, X2, X2
+	VMOVSD       X2, (DX)(CX*2)
+	VMOVSD       (AX)(SI*1), X1
 	VADDPS       X0, X1, X1
-	VMOVSD       X1, (DX)(CX*1)
+	VMOVSD       X1, (AX)(SI*1)
+	VEXTRACTF128 $0x01, Y0, X0
+	VMOVSD       (DX)(SI*1), X1
+	VADDPS       X0, X1, X1
+	VMOVSD       X1, (DX)(SI*1)
 	VZEROUPPER
 	RET
 
@@ -5374,21 +5472,21 @@ set:
 	VMOVSD       X1, (AX)
 	VEXTRACTF128 $0x01, Y1, X1
 	VMOVSD       X1, (DX)
-	VMOVSD       X2, (AX)(SI*1)
+	VMOVSD       X2, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y2, X1
-	VMOVSD       X1, (DX)(SI*1)
-	VMOVSD       X3, (AX)(SI*2)
+	VMOVSD       X1, (DX)(CX*1)
+	VMOVSD       X3, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y3, X1
-	VMOVSD       X1, (DX)(SI*2)
-	VMOVSD       X0, (AX)(CX*1)
+	VMOVSD       X1, (DX)(CX*2)
+	VMOVSD       X0, (AX)(SI*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       X0, (DX)(CX*1)
+	VMOVSD       X0, (DX)(SI*1)
 	VZEROUPPER
 	RET
 
-// func avx2Narrow3(d *[10]uint64)
+// func avx2Narrow3x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow3(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow3x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -5474,8 +5572,7 @@ store:
 	MOVQ         16(BX), AX
 	MOVQ         40(BX), CX
 	LEAQ         (AX)(CX*4), DX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(BX), SI
+	LEAQ         (CX)(CX*2), SI
 	CMPQ         72(BX), $0x00
 	JE           set
 	VUNPCKLPS    Y1, Y0, Y3
@@ -5497,39 +5594,39 @@ store:
 	VADDPS       X2, X4, X4
 	VMOVSD       X4, (DX)
 	VEXTRACTPS   $0x02, X4, 8(DX)
-	VMOVSD       (AX)(SI*1), X2
-	VINSERTPS    $0x20, 8(AX)(SI*1), X2, X2
+	VMOVSD       (AX)(CX*1), X2
+	VINSERTPS    $0x20, 8(AX)(CX*1), X2, X2
 	VADDPS       X1, X2, X2
-	VMOVSD       X2, (AX)(SI*1)
-	VEXTRACTPS   $0x02, X2, 8(AX)(SI*1)
+	VMOVSD       X2, (AX)(CX*1)
+	VEXTRACTPS   $0x02, X2, 8(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVSD       (DX)(SI*1), X2
-	VINSERTPS    $0x20, 8(DX)(SI*1), X2, X2
+	VMOVSD       (DX)(CX*1), X2
+	VINSERTPS    $0x20, 8(DX)(CX*1), X2, X2
 	VADDPS       X1, X2, X2
-	VMOVSD       X2, (DX)(SI*1)
-	VEXTRACTPS   $0x02, X2, 8(DX)(SI*1)
-	VMOVSD       (AX)(SI*2), X1
-	VINSERTPS    $0x20, 8(AX)(SI*2), X1, X1
+	VMOVSD       X2, (DX)(CX*1)
+	VEXTRACTPS   $0x02, X2, 8(DX)(CX*1)
+	VMOVSD       (AX)(CX*2), X1
+	VINSERTPS    $0x20, 8(AX)(CX*2), X1, X1
 	VADDPS       X3, X1, X1
-	VMOVSD       X1, (AX)(SI*2)
-	VEXTRACTPS   $0x02, X1, 8(AX)(SI*2)
+	VMOVSD       X1, (AX)(CX*2)
+	VEXTRACTPS   $0x02, X1, 8(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y3, X1
-	VMOVSD       (DX)(SI*2), X2
-	VINSERTPS    $0x20, 8(DX)(SI*2), X2, X2
+	VMOVSD       (DX)(CX*2), X2
+	VINSERTPS    $0x20, 8(DX)(CX*2), X2, X2
 	VADDPS       X1, X2, X2
-	VMOVSD       X2, (DX)(SI*2)
-	VEXTRACTPS   $0x02, X2, 8(DX)(SI*2)
-	VMOVSD       (AX)(CX*1), X1
-	VINSERTPS    $0x20, 8(AX)(CX*1), X1, X1
+	VMOVSD       X2, (DX)(CX*2)
+	VEXTRACTPS   $0x02, X2, 8(DX)(CX*2)
+	VMOVSD       (AX)(SI*1), X1
+	VINSERTPS    $0x20, 8(AX)(SI*1), X1, X1
 	VADDPS       X0, X1, X1
-	VMOVSD       X1, (AX)(CX*1)
-	VEXTRACTPS   $0x02, X1, 8(AX)(CX*1)
+	VMOVSD       X1, (AX)(SI*1)
+	VEXTRACTPS   $0x02, X1, 8(AX)(SI*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       (DX)(CX*1), X1
-	VINSERTPS    $0x20, 8(DX)(CX*1), X1, X1
+	VMOVSD       (DX)(SI*1), X1
+	VINSERTPS    $0x20, 8(DX)(SI*1), X1, X1
 	VADDPS       X0, X1, X1
-	VMOVSD       X1, (DX)(CX*1)
-	VEXTRACTPS   $0x02, X1, 8(DX)(CX*1)
+	VMOVSD       X1, (DX)(SI*1)
+	VEXTRACTPS   $0x02, X1, 8(DX)(SI*1)
 	VZEROUPPER
 	RET
 
@@ -5547,27 +5644,27 @@ set:
 	VEXTRACTF128 $0x01, Y2, X2
 	VMOVSD       X2, (DX)
 	VEXTRACTPS   $0x02, X2, 8(DX)
-	VMOVSD       X1, (AX)(SI*1)
-	VEXTRACTPS   $0x02, X1, 8(AX)(SI*1)
+	VMOVSD       X1, (AX)(CX*1)
+	VEXTRACTPS   $0x02, X1, 8(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVSD       X1, (DX)(SI*1)
-	VEXTRACTPS   $0x02, X1, 8(DX)(SI*1)
-	VMOVSD       X3, (AX)(SI*2)
-	VEXTRACTPS   $0x02, X3, 8(AX)(SI*2)
+	VMOVSD       X1, (DX)(CX*1)
+	VEXTRACTPS   $0x02, X1, 8(DX)(CX*1)
+	VMOVSD       X3, (AX)(CX*2)
+	VEXTRACTPS   $0x02, X3, 8(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y3, X1
-	VMOVSD       X1, (DX)(SI*2)
-	VEXTRACTPS   $0x02, X1, 8(DX)(SI*2)
-	VMOVSD       X0, (AX)(CX*1)
-	VEXTRACTPS   $0x02, X0, 8(AX)(CX*1)
+	VMOVSD       X1, (DX)(CX*2)
+	VEXTRACTPS   $0x02, X1, 8(DX)(CX*2)
+	VMOVSD       X0, (AX)(SI*1)
+	VEXTRACTPS   $0x02, X0, 8(AX)(SI*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       X0, (DX)(CX*1)
-	VEXTRACTPS   $0x02, X0, 8(DX)(CX*1)
+	VMOVSD       X0, (DX)(SI*1)
+	VEXTRACTPS   $0x02, X0, 8(DX)(SI*1)
 	VZEROUPPER
 	RET
 
-// func avx2Narrow4(d *[10]uint64)
+// func avx2Narrow4x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow4(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow4x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -5665,8 +5762,7 @@ store:
 	MOVQ         16(SI), AX
 	MOVQ         40(SI), CX
 	LEAQ         (AX)(CX*4), DX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(SI), BX
+	LEAQ         (CX)(CX*2), BX
 	CMPQ         72(SI), $0x00
 	JE           set
 	VUNPCKLPS    Y1, Y0, Y4
@@ -5684,27 +5780,27 @@ store:
 	VMOVUPS      (DX), X3
 	VADDPS       X2, X3, X3
 	VMOVUPS      X3, (DX)
-	VMOVUPS      (AX)(BX*1), X2
+	VMOVUPS      (AX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (AX)(BX*1)
+	VMOVUPS      X2, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      (DX)(BX*1), X2
+	VMOVUPS      (DX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*1)
-	VMOVUPS      (AX)(BX*2), X1
+	VMOVUPS      X2, (DX)(CX*1)
+	VMOVUPS      (AX)(CX*2), X1
 	VADDPS       X4, X1, X1
-	VMOVUPS      X1, (AX)(BX*2)
+	VMOVUPS      X1, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y4, X1
-	VMOVUPS      (DX)(BX*2), X2
+	VMOVUPS      (DX)(CX*2), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*2)
-	VMOVUPS      (AX)(CX*1), X1
+	VMOVUPS      X2, (DX)(CX*2)
+	VMOVUPS      (AX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)(CX*1)
+	VMOVUPS      X1, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      (DX)(CX*1), X1
+	VMOVUPS      (DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X1, (DX)(BX*1)
 	VZEROUPPER
 	RET
 
@@ -5720,21 +5816,21 @@ set:
 	VMOVUPS      X2, (AX)
 	VEXTRACTF128 $0x01, Y2, X2
 	VMOVUPS      X2, (DX)
-	VMOVUPS      X1, (AX)(BX*1)
+	VMOVUPS      X1, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      X1, (DX)(BX*1)
-	VMOVUPS      X4, (AX)(BX*2)
+	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X4, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y4, X1
-	VMOVUPS      X1, (DX)(BX*2)
-	VMOVUPS      X0, (AX)(CX*1)
+	VMOVUPS      X1, (DX)(CX*2)
+	VMOVUPS      X0, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, (DX)(CX*1)
+	VMOVUPS      X0, (DX)(BX*1)
 	VZEROUPPER
 	RET
 
-// func avx2Narrow5(d *[10]uint64)
+// func avx2Narrow5x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow5(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow5x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -5846,8 +5942,7 @@ store:
 	MOVQ         16(DI), AX
 	MOVQ         40(DI), CX
 	LEAQ         (AX)(CX*4), DX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(DI), BX
+	LEAQ         (CX)(CX*2), BX
 	CMPQ         72(DI), $0x00
 	JE           set
 	VUNPCKLPS    Y1, Y0, Y5
@@ -5865,27 +5960,27 @@ store:
 	VMOVUPS      (DX), X3
 	VADDPS       X2, X3, X3
 	VMOVUPS      X3, (DX)
-	VMOVUPS      (AX)(BX*1), X2
+	VMOVUPS      (AX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (AX)(BX*1)
+	VMOVUPS      X2, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      (DX)(BX*1), X2
+	VMOVUPS      (DX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*1)
-	VMOVUPS      (AX)(BX*2), X1
+	VMOVUPS      X2, (DX)(CX*1)
+	VMOVUPS      (AX)(CX*2), X1
 	VADDPS       X5, X1, X1
-	VMOVUPS      X1, (AX)(BX*2)
+	VMOVUPS      X1, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y5, X1
-	VMOVUPS      (DX)(BX*2), X2
+	VMOVUPS      (DX)(CX*2), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*2)
-	VMOVUPS      (AX)(CX*1), X1
+	VMOVUPS      X2, (DX)(CX*2)
+	VMOVUPS      (AX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)(CX*1)
+	VMOVUPS      X1, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      (DX)(CX*1), X1
+	VMOVUPS      (DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X1, (DX)(BX*1)
 	VUNPCKLPS    Y4, Y4, Y0
 	VUNPCKHPS    Y4, Y4, Y1
 	VUNPCKLPS    Y4, Y4, Y2
@@ -5901,27 +5996,27 @@ store:
 	VMOVSS       16(DX), X4
 	VADDPS       X3, X4, X4
 	VMOVSS       X4, 16(DX)
-	VMOVSS       16(AX)(BX*1), X3
+	VMOVSS       16(AX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVSS       X3, 16(AX)(BX*1)
+	VMOVSS       X3, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSS       16(DX)(BX*1), X3
+	VMOVSS       16(DX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVSS       X3, 16(DX)(BX*1)
-	VMOVSS       16(AX)(BX*2), X0
+	VMOVSS       X3, 16(DX)(CX*1)
+	VMOVSS       16(AX)(CX*2), X0
 	VADDPS       X2, X0, X0
-	VMOVSS       X0, 16(AX)(BX*2)
+	VMOVSS       X0, 16(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSS       16(DX)(BX*2), X2
+	VMOVSS       16(DX)(CX*2), X2
 	VADDPS       X0, X2, X2
-	VMOVSS       X2, 16(DX)(BX*2)
-	VMOVSS       16(AX)(CX*1), X0
+	VMOVSS       X2, 16(DX)(CX*2)
+	VMOVSS       16(AX)(BX*1), X0
 	VADDPS       X1, X0, X0
-	VMOVSS       X0, 16(AX)(CX*1)
+	VMOVSS       X0, 16(AX)(BX*1)
 	VEXTRACTF128 $0x01, Y1, X0
-	VMOVSS       16(DX)(CX*1), X1
+	VMOVSS       16(DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVSS       X1, 16(DX)(CX*1)
+	VMOVSS       X1, 16(DX)(BX*1)
 	VZEROUPPER
 	RET
 
@@ -5937,15 +6032,15 @@ set:
 	VMOVUPS      X2, (AX)
 	VEXTRACTF128 $0x01, Y2, X2
 	VMOVUPS      X2, (DX)
-	VMOVUPS      X1, (AX)(BX*1)
+	VMOVUPS      X1, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      X1, (DX)(BX*1)
-	VMOVUPS      X5, (AX)(BX*2)
+	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X5, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y5, X1
-	VMOVUPS      X1, (DX)(BX*2)
-	VMOVUPS      X0, (AX)(CX*1)
+	VMOVUPS      X1, (DX)(CX*2)
+	VMOVUPS      X0, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, (DX)(CX*1)
+	VMOVUPS      X0, (DX)(BX*1)
 	VUNPCKLPS    Y4, Y4, Y0
 	VUNPCKHPS    Y4, Y4, Y1
 	VUNPCKLPS    Y4, Y4, Y2
@@ -5957,21 +6052,21 @@ set:
 	VMOVSS       X3, 16(AX)
 	VEXTRACTF128 $0x01, Y3, X3
 	VMOVSS       X3, 16(DX)
-	VMOVSS       X0, 16(AX)(BX*1)
+	VMOVSS       X0, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSS       X0, 16(DX)(BX*1)
-	VMOVSS       X2, 16(AX)(BX*2)
-	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSS       X0, 16(DX)(BX*2)
-	VMOVSS       X1, 16(AX)(CX*1)
-	VEXTRACTF128 $0x01, Y1, X0
 	VMOVSS       X0, 16(DX)(CX*1)
+	VMOVSS       X2, 16(AX)(CX*2)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVSS       X0, 16(DX)(CX*2)
+	VMOVSS       X1, 16(AX)(BX*1)
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVSS       X0, 16(DX)(BX*1)
 	VZEROUPPER
 	RET
 
-// func avx2Narrow6(d *[10]uint64)
+// func avx2Narrow6x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow6(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow6x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -6094,8 +6189,7 @@ store:
 	MOVQ         16(DI), AX
 	MOVQ         40(DI), CX
 	LEAQ         (AX)(CX*4), DX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(DI), BX
+	LEAQ         (CX)(CX*2), BX
 	CMPQ         72(DI), $0x00
 	JE           set
 	VUNPCKLPS    Y1, Y0, Y6
@@ -6113,27 +6207,27 @@ store:
 	VMOVUPS      (DX), X3
 	VADDPS       X2, X3, X3
 	VMOVUPS      X3, (DX)
-	VMOVUPS      (AX)(BX*1), X2
+	VMOVUPS      (AX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (AX)(BX*1)
+	VMOVUPS      X2, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      (DX)(BX*1), X2
+	VMOVUPS      (DX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*1)
-	VMOVUPS      (AX)(BX*2), X1
+	VMOVUPS      X2, (DX)(CX*1)
+	VMOVUPS      (AX)(CX*2), X1
 	VADDPS       X6, X1, X1
-	VMOVUPS      X1, (AX)(BX*2)
+	VMOVUPS      X1, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y6, X1
-	VMOVUPS      (DX)(BX*2), X2
+	VMOVUPS      (DX)(CX*2), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*2)
-	VMOVUPS      (AX)(CX*1), X1
+	VMOVUPS      X2, (DX)(CX*2)
+	VMOVUPS      (AX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)(CX*1)
+	VMOVUPS      X1, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      (DX)(CX*1), X1
+	VMOVUPS      (DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X1, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y5, Y5, Y2
@@ -6149,27 +6243,27 @@ store:
 	VMOVSD       16(DX), X4
 	VADDPS       X3, X4, X4
 	VMOVSD       X4, 16(DX)
-	VMOVSD       16(AX)(BX*1), X3
+	VMOVSD       16(AX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVSD       X3, 16(AX)(BX*1)
+	VMOVSD       X3, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       16(DX)(BX*1), X3
+	VMOVSD       16(DX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVSD       X3, 16(DX)(BX*1)
-	VMOVSD       16(AX)(BX*2), X0
+	VMOVSD       X3, 16(DX)(CX*1)
+	VMOVSD       16(AX)(CX*2), X0
 	VADDPS       X2, X0, X0
-	VMOVSD       X0, 16(AX)(BX*2)
+	VMOVSD       X0, 16(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSD       16(DX)(BX*2), X2
+	VMOVSD       16(DX)(CX*2), X2
 	VADDPS       X0, X2, X2
-	VMOVSD       X2, 16(DX)(BX*2)
-	VMOVSD       16(AX)(CX*1), X0
+	VMOVSD       X2, 16(DX)(CX*2)
+	VMOVSD       16(AX)(BX*1), X0
 	VADDPS       X1, X0, X0
-	VMOVSD       X0, 16(AX)(CX*1)
+	VMOVSD       X0, 16(AX)(BX*1)
 	VEXTRACTF128 $0x01, Y1, X0
-	VMOVSD       16(DX)(CX*1), X1
+	VMOVSD       16(DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVSD       X1, 16(DX)(CX*1)
+	VMOVSD       X1, 16(DX)(BX*1)
 	VZEROUPPER
 	RET
 
@@ -6185,15 +6279,15 @@ set:
 	VMOVUPS      X2, (AX)
 	VEXTRACTF128 $0x01, Y2, X2
 	VMOVUPS      X2, (DX)
-	VMOVUPS      X1, (AX)(BX*1)
+	VMOVUPS      X1, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      X1, (DX)(BX*1)
-	VMOVUPS      X6, (AX)(BX*2)
+	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X6, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y6, X1
-	VMOVUPS      X1, (DX)(BX*2)
-	VMOVUPS      X0, (AX)(CX*1)
+	VMOVUPS      X1, (DX)(CX*2)
+	VMOVUPS      X0, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, (DX)(CX*1)
+	VMOVUPS      X0, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y5, Y5, Y2
@@ -6205,21 +6299,21 @@ set:
 	VMOVSD       X3, 16(AX)
 	VEXTRACTF128 $0x01, Y3, X3
 	VMOVSD       X3, 16(DX)
-	VMOVSD       X0, 16(AX)(BX*1)
+	VMOVSD       X0, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       X0, 16(DX)(BX*1)
-	VMOVSD       X2, 16(AX)(BX*2)
-	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSD       X0, 16(DX)(BX*2)
-	VMOVSD       X1, 16(AX)(CX*1)
-	VEXTRACTF128 $0x01, Y1, X0
 	VMOVSD       X0, 16(DX)(CX*1)
+	VMOVSD       X2, 16(AX)(CX*2)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVSD       X0, 16(DX)(CX*2)
+	VMOVSD       X1, 16(AX)(BX*1)
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVSD       X0, 16(DX)(BX*1)
 	VZEROUPPER
 	RET
 
-// func avx2Narrow7(d *[10]uint64)
+// func avx2Narrow7x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow7(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow7x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -6353,8 +6447,7 @@ store:
 	MOVQ         16(DI), AX
 	MOVQ         40(DI), CX
 	LEAQ         (AX)(CX*4), DX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(DI), BX
+	LEAQ         (CX)(CX*2), BX
 	CMPQ         72(DI), $0x00
 	JE           set
 	VUNPCKLPS    Y1, Y0, Y7
@@ -6372,27 +6465,27 @@ store:
 	VMOVUPS      (DX), X3
 	VADDPS       X2, X3, X3
 	VMOVUPS      X3, (DX)
-	VMOVUPS      (AX)(BX*1), X2
+	VMOVUPS      (AX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (AX)(BX*1)
+	VMOVUPS      X2, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      (DX)(BX*1), X2
+	VMOVUPS      (DX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*1)
-	VMOVUPS      (AX)(BX*2), X1
+	VMOVUPS      X2, (DX)(CX*1)
+	VMOVUPS      (AX)(CX*2), X1
 	VADDPS       X7, X1, X1
-	VMOVUPS      X1, (AX)(BX*2)
+	VMOVUPS      X1, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y7, X1
-	VMOVUPS      (DX)(BX*2), X2
+	VMOVUPS      (DX)(CX*2), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*2)
-	VMOVUPS      (AX)(CX*1), X1
+	VMOVUPS      X2, (DX)(CX*2)
+	VMOVUPS      (AX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)(CX*1)
+	VMOVUPS      X1, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      (DX)(CX*1), X1
+	VMOVUPS      (DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X1, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y6, Y6, Y2
@@ -6412,39 +6505,39 @@ store:
 	VADDPS       X3, X4, X4
 	VMOVSD       X4, 16(DX)
 	VEXTRACTPS   $0x02, X4, 24(DX)
-	VMOVSD       16(AX)(BX*1), X3
-	VINSERTPS    $0x20, 24(AX)(BX*1), X3, X3
+	VMOVSD       16(AX)(CX*1), X3
+	VINSERTPS    $0x20, 24(AX)(CX*1), X3, X3
 	VADDPS       X0, X3, X3
-	VMOVSD       X3, 16(AX)(BX*1)
-	VEXTRACTPS   $0x02, X3, 24(AX)(BX*1)
+	VMOVSD       X3, 16(AX)(CX*1)
+	VEXTRACTPS   $0x02, X3, 24(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       16(DX)(BX*1), X3
-	VINSERTPS    $0x20, 24(DX)(BX*1), X3, X3
+	VMOVSD       16(DX)(CX*1), X3
+	VINSERTPS    $0x20, 24(DX)(CX*1), X3, X3
 	VADDPS       X0, X3, X3
-	VMOVSD       X3, 16(DX)(BX*1)
-	VEXTRACTPS   $0x02, X3, 24(DX)(BX*1)
-	VMOVSD       16(AX)(BX*2), X0
-	VINSERTPS    $0x20, 24(AX)(BX*2), X0, X0
+	VMOVSD       X3, 16(DX)(CX*1)
+	VEXTRACTPS   $0x02, X3, 24(DX)(CX*1)
+	VMOVSD       16(AX)(CX*2), X0
+	VINSERTPS    $0x20, 24(AX)(CX*2), X0, X0
 	VADDPS       X2, X0, X0
-	VMOVSD       X0, 16(AX)(BX*2)
-	VEXTRACTPS   $0x02, X0, 24(AX)(BX*2)
+	VMOVSD       X0, 16(AX)(CX*2)
+	VEXTRACTPS   $0x02, X0, 24(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSD       16(DX)(BX*2), X2
-	VINSERTPS    $0x20, 24(DX)(BX*2), X2, X2
+	VMOVSD       16(DX)(CX*2), X2
+	VINSERTPS    $0x20, 24(DX)(CX*2), X2, X2
 	VADDPS       X0, X2, X2
-	VMOVSD       X2, 16(DX)(BX*2)
-	VEXTRACTPS   $0x02, X2, 24(DX)(BX*2)
-	VMOVSD       16(AX)(CX*1), X0
-	VINSERTPS    $0x20, 24(AX)(CX*1), X0, X0
+	VMOVSD       X2, 16(DX)(CX*2)
+	VEXTRACTPS   $0x02, X2, 24(DX)(CX*2)
+	VMOVSD       16(AX)(BX*1), X0
+	VINSERTPS    $0x20, 24(AX)(BX*1), X0, X0
 	VADDPS       X1, X0, X0
-	VMOVSD       X0, 16(AX)(CX*1)
-	VEXTRACTPS   $0x02, X0, 24(AX)(CX*1)
+	VMOVSD       X0, 16(AX)(BX*1)
+	VEXTRACTPS   $0x02, X0, 24(AX)(BX*1)
 	VEXTRACTF128 $0x01, Y1, X0
-	VMOVSD       16(DX)(CX*1), X1
-	VINSERTPS    $0x20, 24(DX)(CX*1), X1, X1
+	VMOVSD       16(DX)(BX*1), X1
+	VINSERTPS    $0x20, 24(DX)(BX*1), X1, X1
 	VADDPS       X0, X1, X1
-	VMOVSD       X1, 16(DX)(CX*1)
-	VEXTRACTPS   $0x02, X1, 24(DX)(CX*1)
+	VMOVSD       X1, 16(DX)(BX*1)
+	VEXTRACTPS   $0x02, X1, 24(DX)(BX*1)
 	VZEROUPPER
 	RET
 
@@ -6460,15 +6553,15 @@ set:
 	VMOVUPS      X2, (AX)
 	VEXTRACTF128 $0x01, Y2, X2
 	VMOVUPS      X2, (DX)
-	VMOVUPS      X1, (AX)(BX*1)
+	VMOVUPS      X1, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      X1, (DX)(BX*1)
-	VMOVUPS      X7, (AX)(BX*2)
+	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X7, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y7, X1
-	VMOVUPS      X1, (DX)(BX*2)
-	VMOVUPS      X0, (AX)(CX*1)
+	VMOVUPS      X1, (DX)(CX*2)
+	VMOVUPS      X0, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, (DX)(CX*1)
+	VMOVUPS      X0, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y6, Y6, Y2
@@ -6482,27 +6575,27 @@ set:
 	VEXTRACTF128 $0x01, Y3, X3
 	VMOVSD       X3, 16(DX)
 	VEXTRACTPS   $0x02, X3, 24(DX)
-	VMOVSD       X0, 16(AX)(BX*1)
-	VEXTRACTPS   $0x02, X0, 24(AX)(BX*1)
+	VMOVSD       X0, 16(AX)(CX*1)
+	VEXTRACTPS   $0x02, X0, 24(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       X0, 16(DX)(BX*1)
-	VEXTRACTPS   $0x02, X0, 24(DX)(BX*1)
-	VMOVSD       X2, 16(AX)(BX*2)
-	VEXTRACTPS   $0x02, X2, 24(AX)(BX*2)
-	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSD       X0, 16(DX)(BX*2)
-	VEXTRACTPS   $0x02, X0, 24(DX)(BX*2)
-	VMOVSD       X1, 16(AX)(CX*1)
-	VEXTRACTPS   $0x02, X1, 24(AX)(CX*1)
-	VEXTRACTF128 $0x01, Y1, X0
 	VMOVSD       X0, 16(DX)(CX*1)
 	VEXTRACTPS   $0x02, X0, 24(DX)(CX*1)
+	VMOVSD       X2, 16(AX)(CX*2)
+	VEXTRACTPS   $0x02, X2, 24(AX)(CX*2)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVSD       X0, 16(DX)(CX*2)
+	VEXTRACTPS   $0x02, X0, 24(DX)(CX*2)
+	VMOVSD       X1, 16(AX)(BX*1)
+	VEXTRACTPS   $0x02, X1, 24(AX)(BX*1)
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVSD       X0, 16(DX)(BX*1)
+	VEXTRACTPS   $0x02, X0, 24(DX)(BX*1)
 	VZEROUPPER
 	RET
 
-// func avx2Narrow8(d *[10]uint64)
+// func avx2Narrow8x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow8(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow8x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -6647,8 +6740,7 @@ store:
 	MOVQ         16(DI), AX
 	MOVQ         40(DI), CX
 	LEAQ         (AX)(CX*4), DX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(DI), BX
+	LEAQ         (CX)(CX*2), BX
 	CMPQ         72(DI), $0x00
 	JE           set
 	VUNPCKLPS    Y1, Y0, Y8
@@ -6666,27 +6758,27 @@ store:
 	VMOVUPS      (DX), X3
 	VADDPS       X2, X3, X3
 	VMOVUPS      X3, (DX)
-	VMOVUPS      (AX)(BX*1), X2
+	VMOVUPS      (AX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (AX)(BX*1)
+	VMOVUPS      X2, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      (DX)(BX*1), X2
+	VMOVUPS      (DX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*1)
-	VMOVUPS      (AX)(BX*2), X1
+	VMOVUPS      X2, (DX)(CX*1)
+	VMOVUPS      (AX)(CX*2), X1
 	VADDPS       X8, X1, X1
-	VMOVUPS      X1, (AX)(BX*2)
+	VMOVUPS      X1, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y8, X1
-	VMOVUPS      (DX)(BX*2), X2
+	VMOVUPS      (DX)(CX*2), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*2)
-	VMOVUPS      (AX)(CX*1), X1
+	VMOVUPS      X2, (DX)(CX*2)
+	VMOVUPS      (AX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)(CX*1)
+	VMOVUPS      X1, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      (DX)(CX*1), X1
+	VMOVUPS      (DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X1, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y7, Y6, Y2
@@ -6702,27 +6794,27 @@ store:
 	VMOVUPS      16(DX), X4
 	VADDPS       X3, X4, X4
 	VMOVUPS      X4, 16(DX)
-	VMOVUPS      16(AX)(BX*1), X3
+	VMOVUPS      16(AX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVUPS      X3, 16(AX)(BX*1)
+	VMOVUPS      X3, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      16(DX)(BX*1), X3
+	VMOVUPS      16(DX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVUPS      X3, 16(DX)(BX*1)
-	VMOVUPS      16(AX)(BX*2), X0
+	VMOVUPS      X3, 16(DX)(CX*1)
+	VMOVUPS      16(AX)(CX*2), X0
 	VADDPS       X2, X0, X0
-	VMOVUPS      X0, 16(AX)(BX*2)
+	VMOVUPS      X0, 16(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y2, X0
-	VMOVUPS      16(DX)(BX*2), X2
+	VMOVUPS      16(DX)(CX*2), X2
 	VADDPS       X0, X2, X2
-	VMOVUPS      X2, 16(DX)(BX*2)
-	VMOVUPS      16(AX)(CX*1), X0
+	VMOVUPS      X2, 16(DX)(CX*2)
+	VMOVUPS      16(AX)(BX*1), X0
 	VADDPS       X1, X0, X0
-	VMOVUPS      X0, 16(AX)(CX*1)
+	VMOVUPS      X0, 16(AX)(BX*1)
 	VEXTRACTF128 $0x01, Y1, X0
-	VMOVUPS      16(DX)(CX*1), X1
+	VMOVUPS      16(DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, 16(DX)(CX*1)
+	VMOVUPS      X1, 16(DX)(BX*1)
 	VZEROUPPER
 	RET
 
@@ -6738,15 +6830,15 @@ set:
 	VMOVUPS      X2, (AX)
 	VEXTRACTF128 $0x01, Y2, X2
 	VMOVUPS      X2, (DX)
-	VMOVUPS      X1, (AX)(BX*1)
+	VMOVUPS      X1, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      X1, (DX)(BX*1)
-	VMOVUPS      X8, (AX)(BX*2)
+	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X8, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y8, X1
-	VMOVUPS      X1, (DX)(BX*2)
-	VMOVUPS      X0, (AX)(CX*1)
+	VMOVUPS      X1, (DX)(CX*2)
+	VMOVUPS      X0, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, (DX)(CX*1)
+	VMOVUPS      X0, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y7, Y6, Y2
@@ -6758,21 +6850,21 @@ set:
 	VMOVUPS      X3, 16(AX)
 	VEXTRACTF128 $0x01, Y3, X3
 	VMOVUPS      X3, 16(DX)
-	VMOVUPS      X0, 16(AX)(BX*1)
+	VMOVUPS      X0, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, 16(DX)(BX*1)
-	VMOVUPS      X2, 16(AX)(BX*2)
-	VEXTRACTF128 $0x01, Y2, X0
-	VMOVUPS      X0, 16(DX)(BX*2)
-	VMOVUPS      X1, 16(AX)(CX*1)
-	VEXTRACTF128 $0x01, Y1, X0
 	VMOVUPS      X0, 16(DX)(CX*1)
+	VMOVUPS      X2, 16(AX)(CX*2)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVUPS      X0, 16(DX)(CX*2)
+	VMOVUPS      X1, 16(AX)(BX*1)
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVUPS      X0, 16(DX)(BX*1)
 	VZEROUPPER
 	RET
 
-// func avx2Narrow9(d *[10]uint64)
+// func avx2Narrow9x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow9(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow9x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -6931,8 +7023,7 @@ store:
 	MOVQ         16(R8), AX
 	MOVQ         40(R8), CX
 	LEAQ         (AX)(CX*4), DX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(R8), BX
+	LEAQ         (CX)(CX*2), BX
 	CMPQ         72(R8), $0x00
 	JE           set
 	VUNPCKLPS    Y1, Y0, Y9
@@ -6950,27 +7041,27 @@ store:
 	VMOVUPS      (DX), X3
 	VADDPS       X2, X3, X3
 	VMOVUPS      X3, (DX)
-	VMOVUPS      (AX)(BX*1), X2
+	VMOVUPS      (AX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (AX)(BX*1)
+	VMOVUPS      X2, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      (DX)(BX*1), X2
+	VMOVUPS      (DX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*1)
-	VMOVUPS      (AX)(BX*2), X1
+	VMOVUPS      X2, (DX)(CX*1)
+	VMOVUPS      (AX)(CX*2), X1
 	VADDPS       X9, X1, X1
-	VMOVUPS      X1, (AX)(BX*2)
+	VMOVUPS      X1, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y9, X1
-	VMOVUPS      (DX)(BX*2), X2
+	VMOVUPS      (DX)(CX*2), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*2)
-	VMOVUPS      (AX)(CX*1), X1
+	VMOVUPS      X2, (DX)(CX*2)
+	VMOVUPS      (AX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)(CX*1)
+	VMOVUPS      X1, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      (DX)(CX*1), X1
+	VMOVUPS      (DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X1, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y7, Y6, Y2
@@ -6986,27 +7077,27 @@ store:
 	VMOVUPS      16(DX), X4
 	VADDPS       X3, X4, X4
 	VMOVUPS      X4, 16(DX)
-	VMOVUPS      16(AX)(BX*1), X3
+	VMOVUPS      16(AX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVUPS      X3, 16(AX)(BX*1)
+	VMOVUPS      X3, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      16(DX)(BX*1), X3
+	VMOVUPS      16(DX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVUPS      X3, 16(DX)(BX*1)
-	VMOVUPS      16(AX)(BX*2), X0
+	VMOVUPS      X3, 16(DX)(CX*1)
+	VMOVUPS      16(AX)(CX*2), X0
 	VADDPS       X2, X0, X0
-	VMOVUPS      X0, 16(AX)(BX*2)
+	VMOVUPS      X0, 16(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y2, X0
-	VMOVUPS      16(DX)(BX*2), X2
+	VMOVUPS      16(DX)(CX*2), X2
 	VADDPS       X0, X2, X2
-	VMOVUPS      X2, 16(DX)(BX*2)
-	VMOVUPS      16(AX)(CX*1), X0
+	VMOVUPS      X2, 16(DX)(CX*2)
+	VMOVUPS      16(AX)(BX*1), X0
 	VADDPS       X1, X0, X0
-	VMOVUPS      X0, 16(AX)(CX*1)
+	VMOVUPS      X0, 16(AX)(BX*1)
 	VEXTRACTF128 $0x01, Y1, X0
-	VMOVUPS      16(DX)(CX*1), X1
+	VMOVUPS      16(DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, 16(DX)(CX*1)
+	VMOVUPS      X1, 16(DX)(BX*1)
 	VUNPCKLPS    Y8, Y8, Y0
 	VUNPCKHPS    Y8, Y8, Y1
 	VUNPCKLPS    Y8, Y8, Y2
@@ -7022,27 +7113,27 @@ store:
 	VMOVSS       32(DX), X4
 	VADDPS       X3, X4, X4
 	VMOVSS       X4, 32(DX)
-	VMOVSS       32(AX)(BX*1), X3
+	VMOVSS       32(AX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVSS       X3, 32(AX)(BX*1)
+	VMOVSS       X3, 32(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSS       32(DX)(BX*1), X3
+	VMOVSS       32(DX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVSS       X3, 32(DX)(BX*1)
-	VMOVSS       32(AX)(BX*2), X0
+	VMOVSS       X3, 32(DX)(CX*1)
+	VMOVSS       32(AX)(CX*2), X0
 	VADDPS       X2, X0, X0
-	VMOVSS       X0, 32(AX)(BX*2)
+	VMOVSS       X0, 32(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSS       32(DX)(BX*2), X2
+	VMOVSS       32(DX)(CX*2), X2
 	VADDPS       X0, X2, X2
-	VMOVSS       X2, 32(DX)(BX*2)
-	VMOVSS       32(AX)(CX*1), X0
+	VMOVSS       X2, 32(DX)(CX*2)
+	VMOVSS       32(AX)(BX*1), X0
 	VADDPS       X1, X0, X0
-	VMOVSS       X0, 32(AX)(CX*1)
+	VMOVSS       X0, 32(AX)(BX*1)
 	VEXTRACTF128 $0x01, Y1, X0
-	VMOVSS       32(DX)(CX*1), X1
+	VMOVSS       32(DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVSS       X1, 32(DX)(CX*1)
+	VMOVSS       X1, 32(DX)(BX*1)
 	VZEROUPPER
 	RET
 
@@ -7058,15 +7149,15 @@ set:
 	VMOVUPS      X2, (AX)
 	VEXTRACTF128 $0x01, Y2, X2
 	VMOVUPS      X2, (DX)
-	VMOVUPS      X1, (AX)(BX*1)
+	VMOVUPS      X1, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      X1, (DX)(BX*1)
-	VMOVUPS      X9, (AX)(BX*2)
+	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X9, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y9, X1
-	VMOVUPS      X1, (DX)(BX*2)
-	VMOVUPS      X0, (AX)(CX*1)
+	VMOVUPS      X1, (DX)(CX*2)
+	VMOVUPS      X0, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, (DX)(CX*1)
+	VMOVUPS      X0, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y7, Y6, Y2
@@ -7078,15 +7169,15 @@ set:
 	VMOVUPS      X3, 16(AX)
 	VEXTRACTF128 $0x01, Y3, X3
 	VMOVUPS      X3, 16(DX)
-	VMOVUPS      X0, 16(AX)(BX*1)
+	VMOVUPS      X0, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, 16(DX)(BX*1)
-	VMOVUPS      X2, 16(AX)(BX*2)
-	VEXTRACTF128 $0x01, Y2, X0
-	VMOVUPS      X0, 16(DX)(BX*2)
-	VMOVUPS      X1, 16(AX)(CX*1)
-	VEXTRACTF128 $0x01, Y1, X0
 	VMOVUPS      X0, 16(DX)(CX*1)
+	VMOVUPS      X2, 16(AX)(CX*2)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVUPS      X0, 16(DX)(CX*2)
+	VMOVUPS      X1, 16(AX)(BX*1)
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVUPS      X0, 16(DX)(BX*1)
 	VUNPCKLPS    Y8, Y8, Y0
 	VUNPCKHPS    Y8, Y8, Y1
 	VUNPCKLPS    Y8, Y8, Y2
@@ -7098,21 +7189,21 @@ set:
 	VMOVSS       X3, 32(AX)
 	VEXTRACTF128 $0x01, Y3, X3
 	VMOVSS       X3, 32(DX)
-	VMOVSS       X0, 32(AX)(BX*1)
+	VMOVSS       X0, 32(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSS       X0, 32(DX)(BX*1)
-	VMOVSS       X2, 32(AX)(BX*2)
-	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSS       X0, 32(DX)(BX*2)
-	VMOVSS       X1, 32(AX)(CX*1)
-	VEXTRACTF128 $0x01, Y1, X0
 	VMOVSS       X0, 32(DX)(CX*1)
+	VMOVSS       X2, 32(AX)(CX*2)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVSS       X0, 32(DX)(CX*2)
+	VMOVSS       X1, 32(AX)(BX*1)
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVSS       X0, 32(DX)(BX*1)
 	VZEROUPPER
 	RET
 
-// func avx2Narrow10(d *[10]uint64)
+// func avx2Narrow10x1(d *[10]uint64)
 // Requires: AVX, FMA3
-TEXT ·avx2Narrow10(SB), NOSPLIT, $0-8
+TEXT ·avx2Narrow10x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -7282,8 +7373,7 @@ store:
 	MOVQ         16(R8), AX
 	MOVQ         40(R8), CX
 	LEAQ         (AX)(CX*4), DX
-	LEAQ         (CX)(CX*2), CX
-	MOVQ         40(R8), BX
+	LEAQ         (CX)(CX*2), BX
 	CMPQ         72(R8), $0x00
 	JE           set
 	VUNPCKLPS    Y1, Y0, Y10
@@ -7301,27 +7391,27 @@ store:
 	VMOVUPS      (DX), X3
 	VADDPS       X2, X3, X3
 	VMOVUPS      X3, (DX)
-	VMOVUPS      (AX)(BX*1), X2
+	VMOVUPS      (AX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (AX)(BX*1)
+	VMOVUPS      X2, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      (DX)(BX*1), X2
+	VMOVUPS      (DX)(CX*1), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*1)
-	VMOVUPS      (AX)(BX*2), X1
+	VMOVUPS      X2, (DX)(CX*1)
+	VMOVUPS      (AX)(CX*2), X1
 	VADDPS       X10, X1, X1
-	VMOVUPS      X1, (AX)(BX*2)
+	VMOVUPS      X1, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y10, X1
-	VMOVUPS      (DX)(BX*2), X2
+	VMOVUPS      (DX)(CX*2), X2
 	VADDPS       X1, X2, X2
-	VMOVUPS      X2, (DX)(BX*2)
-	VMOVUPS      (AX)(CX*1), X1
+	VMOVUPS      X2, (DX)(CX*2)
+	VMOVUPS      (AX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)(CX*1)
+	VMOVUPS      X1, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      (DX)(CX*1), X1
+	VMOVUPS      (DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X1, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y7, Y6, Y2
@@ -7337,27 +7427,27 @@ store:
 	VMOVUPS      16(DX), X4
 	VADDPS       X3, X4, X4
 	VMOVUPS      X4, 16(DX)
-	VMOVUPS      16(AX)(BX*1), X3
+	VMOVUPS      16(AX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVUPS      X3, 16(AX)(BX*1)
+	VMOVUPS      X3, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      16(DX)(BX*1), X3
+	VMOVUPS      16(DX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVUPS      X3, 16(DX)(BX*1)
-	VMOVUPS      16(AX)(BX*2), X0
+	VMOVUPS      X3, 16(DX)(CX*1)
+	VMOVUPS      16(AX)(CX*2), X0
 	VADDPS       X2, X0, X0
-	VMOVUPS      X0, 16(AX)(BX*2)
+	VMOVUPS      X0, 16(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y2, X0
-	VMOVUPS      16(DX)(BX*2), X2
+	VMOVUPS      16(DX)(CX*2), X2
 	VADDPS       X0, X2, X2
-	VMOVUPS      X2, 16(DX)(BX*2)
-	VMOVUPS      16(AX)(CX*1), X0
+	VMOVUPS      X2, 16(DX)(CX*2)
+	VMOVUPS      16(AX)(BX*1), X0
 	VADDPS       X1, X0, X0
-	VMOVUPS      X0, 16(AX)(CX*1)
+	VMOVUPS      X0, 16(AX)(BX*1)
 	VEXTRACTF128 $0x01, Y1, X0
-	VMOVUPS      16(DX)(CX*1), X1
+	VMOVUPS      16(DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, 16(DX)(CX*1)
+	VMOVUPS      X1, 16(DX)(BX*1)
 	VUNPCKLPS    Y9, Y8, Y0
 	VUNPCKHPS    Y9, Y8, Y1
 	VUNPCKLPS    Y9, Y9, Y2
@@ -7373,27 +7463,27 @@ store:
 	VMOVSD       32(DX), X4
 	VADDPS       X3, X4, X4
 	VMOVSD       X4, 32(DX)
-	VMOVSD       32(AX)(BX*1), X3
+	VMOVSD       32(AX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVSD       X3, 32(AX)(BX*1)
+	VMOVSD       X3, 32(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       32(DX)(BX*1), X3
+	VMOVSD       32(DX)(CX*1), X3
 	VADDPS       X0, X3, X3
-	VMOVSD       X3, 32(DX)(BX*1)
-	VMOVSD       32(AX)(BX*2), X0
+	VMOVSD       X3, 32(DX)(CX*1)
+	VMOVSD       32(AX)(CX*2), X0
 	VADDPS       X2, X0, X0
-	VMOVSD       X0, 32(AX)(BX*2)
+	VMOVSD       X0, 32(AX)(CX*2)
 	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSD       32(DX)(BX*2), X2
+	VMOVSD       32(DX)(CX*2), X2
 	VADDPS       X0, X2, X2
-	VMOVSD       X2, 32(DX)(BX*2)
-	VMOVSD       32(AX)(CX*1), X0
+	VMOVSD       X2, 32(DX)(CX*2)
+	VMOVSD       32(AX)(BX*1), X0
 	VADDPS       X1, X0, X0
-	VMOVSD       X0, 32(AX)(CX*1)
+	VMOVSD       X0, 32(AX)(BX*1)
 	VEXTRACTF128 $0x01, Y1, X0
-	VMOVSD       32(DX)(CX*1), X1
+	VMOVSD       32(DX)(BX*1), X1
 	VADDPS       X0, X1, X1
-	VMOVSD       X1, 32(DX)(CX*1)
+	VMOVSD       X1, 32(DX)(BX*1)
 	VZEROUPPER
 	RET
 
@@ -7409,15 +7499,15 @@ set:
 	VMOVUPS      X2, (AX)
 	VEXTRACTF128 $0x01, Y2, X2
 	VMOVUPS      X2, (DX)
-	VMOVUPS      X1, (AX)(BX*1)
+	VMOVUPS      X1, (AX)(CX*1)
 	VEXTRACTF128 $0x01, Y1, X1
-	VMOVUPS      X1, (DX)(BX*1)
-	VMOVUPS      X10, (AX)(BX*2)
+	VMOVUPS      X1, (DX)(CX*1)
+	VMOVUPS      X10, (AX)(CX*2)
 	VEXTRACTF128 $0x01, Y10, X1
-	VMOVUPS      X1, (DX)(BX*2)
-	VMOVUPS      X0, (AX)(CX*1)
+	VMOVUPS      X1, (DX)(CX*2)
+	VMOVUPS      X0, (AX)(BX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, (DX)(CX*1)
+	VMOVUPS      X0, (DX)(BX*1)
 	VUNPCKLPS    Y5, Y4, Y0
 	VUNPCKHPS    Y5, Y4, Y1
 	VUNPCKLPS    Y7, Y6, Y2
@@ -7429,15 +7519,15 @@ set:
 	VMOVUPS      X3, 16(AX)
 	VEXTRACTF128 $0x01, Y3, X3
 	VMOVUPS      X3, 16(DX)
-	VMOVUPS      X0, 16(AX)(BX*1)
+	VMOVUPS      X0, 16(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVUPS      X0, 16(DX)(BX*1)
-	VMOVUPS      X2, 16(AX)(BX*2)
-	VEXTRACTF128 $0x01, Y2, X0
-	VMOVUPS      X0, 16(DX)(BX*2)
-	VMOVUPS      X1, 16(AX)(CX*1)
-	VEXTRACTF128 $0x01, Y1, X0
 	VMOVUPS      X0, 16(DX)(CX*1)
+	VMOVUPS      X2, 16(AX)(CX*2)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVUPS      X0, 16(DX)(CX*2)
+	VMOVUPS      X1, 16(AX)(BX*1)
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVUPS      X0, 16(DX)(BX*1)
 	VUNPCKLPS    Y9, Y8, Y0
 	VUNPCKHPS    Y9, Y8, Y1
 	VUNPCKLPS    Y9, Y9, Y2
@@ -7449,19 +7539,19 @@ set:
 	VMOVSD       X3, 32(AX)
 	VEXTRACTF128 $0x01, Y3, X3
 	VMOVSD       X3, 32(DX)
-	VMOVSD       X0, 32(AX)(BX*1)
+	VMOVSD       X0, 32(AX)(CX*1)
 	VEXTRACTF128 $0x01, Y0, X0
-	VMOVSD       X0, 32(DX)(BX*1)
-	VMOVSD       X2, 32(AX)(BX*2)
-	VEXTRACTF128 $0x01, Y2, X0
-	VMOVSD       X0, 32(DX)(BX*2)
-	VMOVSD       X1, 32(AX)(CX*1)
-	VEXTRACTF128 $0x01, Y1, X0
 	VMOVSD       X0, 32(DX)(CX*1)
+	VMOVSD       X2, 32(AX)(CX*2)
+	VEXTRACTF128 $0x01, Y2, X0
+	VMOVSD       X0, 32(DX)(CX*2)
+	VMOVSD       X1, 32(AX)(BX*1)
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVSD       X0, 32(DX)(BX*1)
 	VZEROUPPER
 	RET
 
-// func avx512Rows1x1(t *[16]uint64)
+// func avx512Rows1x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows1x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -7472,14 +7562,18 @@ TEXT ·avx512Rows1x1(SB), NOSPLIT, $0-8
 
 tile:
 	VPXORD     Z0, Z0, Z0
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), DI
 	MOVQ       DX, SI
 	PREFETCHT1 (SI)
 	PREFETCHT1 60(SI)
 	ADDQ       DI, SI
-	MOVQ       CX, SI
-	MOVQ       8(AX), DI
-	MOVQ       64(AX), R8
+
+fetched:
+	MOVQ CX, SI
+	MOVQ 8(AX), DI
+	MOVQ 64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Z1
@@ -7509,7 +7603,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows2x1(t *[16]uint64)
+// func avx512Rows2x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows2x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -7521,6 +7615,8 @@ TEXT ·avx512Rows2x1(SB), NOSPLIT, $0-8
 tile:
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -7529,9 +7625,11 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z2
@@ -7570,7 +7668,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows3x1(t *[16]uint64)
+// func avx512Rows3x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows3x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -7583,6 +7681,8 @@ tile:
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -7594,9 +7694,11 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z3
@@ -7643,7 +7745,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows4x1(t *[16]uint64)
+// func avx512Rows4x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows4x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -7657,6 +7759,8 @@ tile:
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
 	VPXORD     Z3, Z3, Z3
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -7671,11 +7775,13 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z4
@@ -7731,7 +7837,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows5x1(t *[16]uint64)
+// func avx512Rows5x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows5x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -7746,6 +7852,8 @@ tile:
 	VPXORD     Z2, Z2, Z2
 	VPXORD     Z3, Z3, Z3
 	VPXORD     Z4, Z4, Z4
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -7763,11 +7871,13 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z5
@@ -7831,7 +7941,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows6x1(t *[16]uint64)
+// func avx512Rows6x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows6x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -7847,6 +7957,8 @@ tile:
 	VPXORD     Z3, Z3, Z3
 	VPXORD     Z4, Z4, Z4
 	VPXORD     Z5, Z5, Z5
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -7867,11 +7979,13 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z6
@@ -7943,7 +8057,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows7x1(t *[16]uint64)
+// func avx512Rows7x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows7x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -7960,6 +8074,8 @@ tile:
 	VPXORD     Z4, Z4, Z4
 	VPXORD     Z5, Z5, Z5
 	VPXORD     Z6, Z6, Z6
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -7983,13 +8099,15 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       8(AX), R10
-	MOVQ       64(AX), R11
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	MOVQ 8(AX), R10
+	MOVQ 64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z7
@@ -8070,7 +8188,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows8x1(t *[16]uint64)
+// func avx512Rows8x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows8x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -8088,6 +8206,8 @@ tile:
 	VPXORD     Z5, Z5, Z5
 	VPXORD     Z6, Z6, Z6
 	VPXORD     Z7, Z7, Z7
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -8114,13 +8234,15 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       8(AX), R10
-	MOVQ       64(AX), R11
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	MOVQ 8(AX), R10
+	MOVQ 64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z8
@@ -8209,7 +8331,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows9x1(t *[16]uint64)
+// func avx512Rows9x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows9x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -8228,6 +8350,8 @@ tile:
 	VPXORD     Z6, Z6, Z6
 	VPXORD     Z7, Z7, Z7
 	VPXORD     Z8, Z8, Z8
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -8257,13 +8381,15 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       8(AX), R10
-	MOVQ       64(AX), R11
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	MOVQ 8(AX), R10
+	MOVQ 64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z9
@@ -8360,7 +8486,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows10x1(t *[16]uint64)
+// func avx512Rows10x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows10x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -8380,6 +8506,8 @@ tile:
 	VPXORD     Z7, Z7, Z7
 	VPXORD     Z8, Z8, Z8
 	VPXORD     Z9, Z9, Z9
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -8412,15 +8540,17 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	MOVQ       8(AX), R11
-	MOVQ       64(AX), R12
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ 8(AX), R11
+	MOVQ 64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z10
@@ -8526,7 +8656,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows11x1(t *[16]uint64)
+// func avx512Rows11x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows11x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -8547,6 +8677,8 @@ tile:
 	VPXORD     Z8, Z8, Z8
 	VPXORD     Z9, Z9, Z9
 	VPXORD     Z10, Z10, Z10
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -8582,15 +8714,17 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	MOVQ       8(AX), R11
-	MOVQ       64(AX), R12
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ 8(AX), R11
+	MOVQ 64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z11
@@ -8704,7 +8838,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows12x1(t *[16]uint64)
+// func avx512Rows12x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows12x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -8726,6 +8860,8 @@ tile:
 	VPXORD     Z9, Z9, Z9
 	VPXORD     Z10, Z10, Z10
 	VPXORD     Z11, Z11, Z11
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -8764,15 +8900,17 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	MOVQ       8(AX), R11
-	MOVQ       64(AX), R12
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ 8(AX), R11
+	MOVQ 64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z12
@@ -8894,7 +9032,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows13x1(t *[16]uint64)
+// func avx512Rows13x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows13x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -8917,6 +9055,8 @@ tile:
 	VPXORD     Z10, Z10, Z10
 	VPXORD     Z11, Z11, Z11
 	VPXORD     Z12, Z12, Z12
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -8958,17 +9098,19 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	LEAQ       (R10)(BX*2), R11
-	ADDQ       BX, R11
-	MOVQ       8(AX), R12
-	MOVQ       64(AX), R13
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	LEAQ (R10)(BX*2), R11
+	ADDQ BX, R11
+	MOVQ 8(AX), R12
+	MOVQ 64(AX), R13
 
 step:
 	VMOVUPS      (R12), Z13
@@ -9099,7 +9241,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows14x1(t *[16]uint64)
+// func avx512Rows14x1(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows14x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -9123,6 +9265,8 @@ tile:
 	VPXORD     Z11, Z11, Z11
 	VPXORD     Z12, Z12, Z12
 	VPXORD     Z13, Z13, Z13
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -9167,17 +9311,19 @@ tile:
 	PREFETCHT1 (DI)
 	PREFETCHT1 60(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	LEAQ       (R10)(BX*2), R11
-	ADDQ       BX, R11
-	MOVQ       8(AX), R12
-	MOVQ       64(AX), R13
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	LEAQ (R10)(BX*2), R11
+	ADDQ BX, R11
+	MOVQ 8(AX), R12
+	MOVQ 64(AX), R13
 
 step:
 	VMOVUPS      (R12), Z14
@@ -9316,7 +9462,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows1x2(t *[16]uint64)
+// func avx512Rows1x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows1x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -9328,15 +9474,19 @@ TEXT ·avx512Rows1x2(SB), NOSPLIT, $0-8
 tile:
 	VPXORD     Z0, Z0, Z0
 	VPXORD     Z1, Z1, Z1
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), DI
 	MOVQ       DX, SI
 	PREFETCHT1 (SI)
 	PREFETCHT1 64(SI)
 	PREFETCHT1 124(SI)
 	ADDQ       DI, SI
-	MOVQ       CX, SI
-	MOVQ       8(AX), DI
-	MOVQ       64(AX), R8
+
+fetched:
+	MOVQ CX, SI
+	MOVQ 8(AX), DI
+	MOVQ 64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Z2
@@ -9370,7 +9520,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows2x2(t *[16]uint64)
+// func avx512Rows2x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows2x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -9384,6 +9534,8 @@ tile:
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
 	VPXORD     Z3, Z3, Z3
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -9394,9 +9546,11 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z4
@@ -9444,7 +9598,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows3x2(t *[16]uint64)
+// func avx512Rows3x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows3x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -9460,6 +9614,8 @@ tile:
 	VPXORD     Z3, Z3, Z3
 	VPXORD     Z4, Z4, Z4
 	VPXORD     Z5, Z5, Z5
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -9474,9 +9630,11 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z6
@@ -9536,7 +9694,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows4x2(t *[16]uint64)
+// func avx512Rows4x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows4x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -9554,6 +9712,8 @@ tile:
 	VPXORD     Z5, Z5, Z5
 	VPXORD     Z6, Z6, Z6
 	VPXORD     Z7, Z7, Z7
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -9572,11 +9732,13 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z8
@@ -9649,7 +9811,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows5x2(t *[16]uint64)
+// func avx512Rows5x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows5x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -9669,6 +9831,8 @@ tile:
 	VPXORD     Z7, Z7, Z7
 	VPXORD     Z8, Z8, Z8
 	VPXORD     Z9, Z9, Z9
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -9691,11 +9855,13 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z10
@@ -9780,7 +9946,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows6x2(t *[16]uint64)
+// func avx512Rows6x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows6x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -9802,6 +9968,8 @@ tile:
 	VPXORD     Z9, Z9, Z9
 	VPXORD     Z10, Z10, Z10
 	VPXORD     Z11, Z11, Z11
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -9828,11 +9996,13 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z12
@@ -9929,7 +10099,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows7x2(t *[16]uint64)
+// func avx512Rows7x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows7x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -9953,6 +10123,8 @@ tile:
 	VPXORD     Z11, Z11, Z11
 	VPXORD     Z12, Z12, Z12
 	VPXORD     Z13, Z13, Z13
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -9983,13 +10155,15 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       8(AX), R10
-	MOVQ       64(AX), R11
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	MOVQ 8(AX), R10
+	MOVQ 64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z14
@@ -10099,7 +10273,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows8x2(t *[16]uint64)
+// func avx512Rows8x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows8x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -10125,6 +10299,8 @@ tile:
 	VPXORD     Z13, Z13, Z13
 	VPXORD     Z14, Z14, Z14
 	VPXORD     Z15, Z15, Z15
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -10159,13 +10335,15 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       8(AX), R10
-	MOVQ       64(AX), R11
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	MOVQ 8(AX), R10
+	MOVQ 64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z16
@@ -10287,7 +10465,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows9x2(t *[16]uint64)
+// func avx512Rows9x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows9x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -10315,6 +10493,8 @@ tile:
 	VPXORD     Z15, Z15, Z15
 	VPXORD     Z16, Z16, Z16
 	VPXORD     Z17, Z17, Z17
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -10353,13 +10533,15 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	MOVQ       8(AX), R10
-	MOVQ       64(AX), R11
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	MOVQ 8(AX), R10
+	MOVQ 64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z18
@@ -10493,7 +10675,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows10x2(t *[16]uint64)
+// func avx512Rows10x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows10x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -10523,6 +10705,8 @@ tile:
 	VPXORD     Z17, Z17, Z17
 	VPXORD     Z18, Z18, Z18
 	VPXORD     Z19, Z19, Z19
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -10565,15 +10749,17 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	MOVQ       8(AX), R11
-	MOVQ       64(AX), R12
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ 8(AX), R11
+	MOVQ 64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z20
@@ -10720,7 +10906,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows11x2(t *[16]uint64)
+// func avx512Rows11x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows11x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -10752,6 +10938,8 @@ tile:
 	VPXORD     Z19, Z19, Z19
 	VPXORD     Z20, Z20, Z20
 	VPXORD     Z21, Z21, Z21
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -10798,15 +10986,17 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	MOVQ       8(AX), R11
-	MOVQ       64(AX), R12
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ 8(AX), R11
+	MOVQ 64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z22
@@ -10965,7 +11155,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows12x2(t *[16]uint64)
+// func avx512Rows12x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows12x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -10999,6 +11189,8 @@ tile:
 	VPXORD     Z21, Z21, Z21
 	VPXORD     Z22, Z22, Z22
 	VPXORD     Z23, Z23, Z23
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -11049,15 +11241,17 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	MOVQ       8(AX), R11
-	MOVQ       64(AX), R12
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	MOVQ 8(AX), R11
+	MOVQ 64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z24
@@ -11228,7 +11422,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows13x2(t *[16]uint64)
+// func avx512Rows13x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows13x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -11264,6 +11458,8 @@ tile:
 	VPXORD     Z23, Z23, Z23
 	VPXORD     Z24, Z24, Z24
 	VPXORD     Z25, Z25, Z25
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -11318,17 +11514,19 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	LEAQ       (R10)(BX*2), R11
-	ADDQ       BX, R11
-	MOVQ       8(AX), R12
-	MOVQ       64(AX), R13
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	LEAQ (R10)(BX*2), R11
+	ADDQ BX, R11
+	MOVQ 8(AX), R12
+	MOVQ 64(AX), R13
 
 step:
 	VMOVUPS      (R12), Z26
@@ -11512,7 +11710,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows14x2(t *[16]uint64)
+// func avx512Rows14x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows14x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -11550,6 +11748,8 @@ tile:
 	VPXORD     Z25, Z25, Z25
 	VPXORD     Z26, Z26, Z26
 	VPXORD     Z27, Z27, Z27
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -11608,17 +11808,19 @@ tile:
 	PREFETCHT1 64(DI)
 	PREFETCHT1 124(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	LEAQ       (R8)(BX*2), R9
-	ADDQ       BX, R9
-	LEAQ       (R9)(BX*2), R10
-	ADDQ       BX, R10
-	LEAQ       (R10)(BX*2), R11
-	ADDQ       BX, R11
-	MOVQ       8(AX), R12
-	MOVQ       64(AX), R13
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	LEAQ (R8)(BX*2), R9
+	ADDQ BX, R9
+	LEAQ (R9)(BX*2), R10
+	ADDQ BX, R10
+	LEAQ (R10)(BX*2), R11
+	ADDQ BX, R11
+	MOVQ 8(AX), R12
+	MOVQ 64(AX), R13
 
 step:
 	VMOVUPS      (R12), Z28
@@ -11814,7 +12016,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows1x4(t *[16]uint64)
+// func avx512Rows1x4(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows1x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -11828,6 +12030,8 @@ tile:
 	VPXORD     Z1, Z1, Z1
 	VPXORD     Z2, Z2, Z2
 	VPXORD     Z3, Z3, Z3
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), DI
 	MOVQ       DX, SI
 	PREFETCHT1 (SI)
@@ -11836,9 +12040,11 @@ tile:
 	PREFETCHT1 192(SI)
 	PREFETCHT1 252(SI)
 	ADDQ       DI, SI
-	MOVQ       CX, SI
-	MOVQ       8(AX), DI
-	MOVQ       64(AX), R8
+
+fetched:
+	MOVQ CX, SI
+	MOVQ 8(AX), DI
+	MOVQ 64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Z4
@@ -11880,7 +12086,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows2x4(t *[16]uint64)
+// func avx512Rows2x4(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows2x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -11898,6 +12104,8 @@ tile:
 	VPXORD     Z5, Z5, Z5
 	VPXORD     Z6, Z6, Z6
 	VPXORD     Z7, Z7, Z7
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -11912,9 +12120,11 @@ tile:
 	PREFETCHT1 192(DI)
 	PREFETCHT1 252(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z8
@@ -11980,7 +12190,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows3x4(t *[16]uint64)
+// func avx512Rows3x4(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows3x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -12002,6 +12212,8 @@ tile:
 	VPXORD     Z9, Z9, Z9
 	VPXORD     Z10, Z10, Z10
 	VPXORD     Z11, Z11, Z11
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -12022,9 +12234,11 @@ tile:
 	PREFETCHT1 192(DI)
 	PREFETCHT1 252(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z12
@@ -12110,7 +12324,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows4x4(t *[16]uint64)
+// func avx512Rows4x4(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows4x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -12136,6 +12350,8 @@ tile:
 	VPXORD     Z13, Z13, Z13
 	VPXORD     Z14, Z14, Z14
 	VPXORD     Z15, Z15, Z15
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -12162,11 +12378,13 @@ tile:
 	PREFETCHT1 192(DI)
 	PREFETCHT1 252(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z16
@@ -12273,7 +12491,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows5x4(t *[16]uint64)
+// func avx512Rows5x4(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows5x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -12303,6 +12521,8 @@ tile:
 	VPXORD     Z17, Z17, Z17
 	VPXORD     Z18, Z18, Z18
 	VPXORD     Z19, Z19, Z19
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -12335,11 +12555,13 @@ tile:
 	PREFETCHT1 192(DI)
 	PREFETCHT1 252(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z20
@@ -12466,7 +12688,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows6x4(t *[16]uint64)
+// func avx512Rows6x4(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows6x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -12500,6 +12722,8 @@ tile:
 	VPXORD     Z21, Z21, Z21
 	VPXORD     Z22, Z22, Z22
 	VPXORD     Z23, Z23, Z23
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -12538,11 +12762,13 @@ tile:
 	PREFETCHT1 192(DI)
 	PREFETCHT1 252(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	LEAQ       (DI)(BX*2), R8
-	ADDQ       BX, R8
-	MOVQ       8(AX), R9
-	MOVQ       64(AX), R10
+
+fetched:
+	MOVQ CX, DI
+	LEAQ (DI)(BX*2), R8
+	ADDQ BX, R8
+	MOVQ 8(AX), R9
+	MOVQ 64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z24
@@ -12689,7 +12915,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows1x8(t *[16]uint64)
+// func avx512Rows1x8(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows1x8(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -12707,6 +12933,8 @@ tile:
 	VPXORD     Z5, Z5, Z5
 	VPXORD     Z6, Z6, Z6
 	VPXORD     Z7, Z7, Z7
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), DI
 	MOVQ       DX, SI
 	PREFETCHT1 (SI)
@@ -12719,9 +12947,11 @@ tile:
 	PREFETCHT1 448(SI)
 	PREFETCHT1 508(SI)
 	ADDQ       DI, SI
-	MOVQ       CX, SI
-	MOVQ       8(AX), DI
-	MOVQ       64(AX), R8
+
+fetched:
+	MOVQ CX, SI
+	MOVQ 8(AX), DI
+	MOVQ 64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Z8
@@ -12779,7 +13009,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows2x8(t *[16]uint64)
+// func avx512Rows2x8(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows2x8(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -12805,6 +13035,8 @@ tile:
 	VPXORD     Z13, Z13, Z13
 	VPXORD     Z14, Z14, Z14
 	VPXORD     Z15, Z15, Z15
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -12827,9 +13059,11 @@ tile:
 	PREFETCHT1 448(DI)
 	PREFETCHT1 508(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z16
@@ -12931,7 +13165,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Rows3x8(t *[16]uint64)
+// func avx512Rows3x8(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows3x8(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -12965,6 +13199,8 @@ tile:
 	VPXORD     Z21, Z21, Z21
 	VPXORD     Z22, Z22, Z22
 	VPXORD     Z23, Z23, Z23
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), R8
 	MOVQ       DX, DI
 	PREFETCHT1 (DI)
@@ -12997,9 +13233,11 @@ tile:
 	PREFETCHT1 448(DI)
 	PREFETCHT1 508(DI)
 	ADDQ       R8, DI
-	MOVQ       CX, DI
-	MOVQ       8(AX), R8
-	MOVQ       64(AX), R9
+
+fetched:
+	MOVQ CX, DI
+	MOVQ 8(AX), R8
+	MOVQ 64(AX), R9
 
 step:
 	VBROADCASTSS (DI), Z24
@@ -13129,7 +13367,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Packed7x2(t *[16]uint64)
+// func avx512Packed7x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Packed7x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -13151,6 +13389,8 @@ tile:
 	VPXORD     Z11, Z11, Z11
 	VPXORD     Z12, Z12, Z12
 	VPXORD     Z13, Z13, Z13
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -13181,8 +13421,10 @@ tile:
 	PREFETCHT1 64(BX)
 	PREFETCHT1 124(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -13393,7 +13635,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Packed8x2(t *[16]uint64)
+// func avx512Packed8x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Packed8x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -13417,6 +13659,8 @@ tile:
 	VPXORD     Z13, Z13, Z13
 	VPXORD     Z14, Z14, Z14
 	VPXORD     Z15, Z15, Z15
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -13451,8 +13695,10 @@ tile:
 	PREFETCHT1 64(BX)
 	PREFETCHT1 124(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -13687,7 +13933,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Packed9x2(t *[16]uint64)
+// func avx512Packed9x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Packed9x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -13713,6 +13959,8 @@ tile:
 	VPXORD     Z15, Z15, Z15
 	VPXORD     Z16, Z16, Z16
 	VPXORD     Z17, Z17, Z17
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -13751,8 +13999,10 @@ tile:
 	PREFETCHT1 64(BX)
 	PREFETCHT1 124(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -14011,7 +14261,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Packed10x2(t *[16]uint64)
+// func avx512Packed10x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Packed10x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -14039,6 +14289,8 @@ tile:
 	VPXORD     Z17, Z17, Z17
 	VPXORD     Z18, Z18, Z18
 	VPXORD     Z19, Z19, Z19
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -14081,8 +14333,10 @@ tile:
 	PREFETCHT1 64(BX)
 	PREFETCHT1 124(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -14365,7 +14619,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Packed11x2(t *[16]uint64)
+// func avx512Packed11x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Packed11x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -14395,6 +14649,8 @@ tile:
 	VPXORD     Z19, Z19, Z19
 	VPXORD     Z20, Z20, Z20
 	VPXORD     Z21, Z21, Z21
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -14441,8 +14697,10 @@ tile:
 	PREFETCHT1 64(BX)
 	PREFETCHT1 124(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -14749,7 +15007,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Packed12x2(t *[16]uint64)
+// func avx512Packed12x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Packed12x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -14781,6 +15039,8 @@ tile:
 	VPXORD     Z21, Z21, Z21
 	VPXORD     Z22, Z22, Z22
 	VPXORD     Z23, Z23, Z23
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -14831,8 +15091,10 @@ tile:
 	PREFETCHT1 64(BX)
 	PREFETCHT1 124(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -15163,7 +15425,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Packed13x2(t *[16]uint64)
+// func avx512Packed13x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Packed13x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -15197,6 +15459,8 @@ tile:
 	VPXORD     Z23, Z23, Z23
 	VPXORD     Z24, Z24, Z24
 	VPXORD     Z25, Z25, Z25
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -15251,8 +15515,10 @@ tile:
 	PREFETCHT1 64(BX)
 	PREFETCHT1 124(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -15607,7 +15873,7 @@ next:
 	VZEROUPPER
 	RET
 
-// func avx512Packed14x2(t *[16]uint64)
+// func avx512Packed14x2(t *[17]uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Packed14x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -15643,6 +15909,8 @@ tile:
 	VPXORD     Z25, Z25, Z25
 	VPXORD     Z26, Z26, Z26
 	VPXORD     Z27, Z27, Z27
+	CMPQ       128(AX), $0x00
+	JE         fetched
 	MOVQ       56(AX), SI
 	MOVQ       DX, BX
 	PREFETCHT1 (BX)
@@ -15701,8 +15969,10 @@ tile:
 	PREFETCHT1 64(BX)
 	PREFETCHT1 124(BX)
 	ADDQ       SI, BX
-	MOVQ       8(AX), BX
-	MOVQ       64(AX), SI
+
+fetched:
+	MOVQ 8(AX), BX
+	MOVQ 64(AX), SI
 
 wide:
 	CMPQ         SI, $0x00000004
@@ -17938,9 +18208,9 @@ set:
 	VZEROUPPER
 	RET
 
-// func avx512Narrow1(d *[10]uint64)
+// func avx512Narrow1x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow1(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow1x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   32(AX), DX
@@ -18016,8 +18286,7 @@ store:
 	LEAQ          (AX)(CX*4), BX
 	LEAQ          (BX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(DX), R8
+	LEAQ          (CX)(CX*2), R8
 	CMPQ          72(DX), $0x00
 	JE            set
 	VUNPCKLPS     Z0, Z0, Z1
@@ -18043,51 +18312,51 @@ store:
 	VMOVSS        (DI), X4
 	VADDPS        X0, X4, X4
 	VMOVSS        X4, (DI)
-	VMOVSS        (AX)(R8*1), X0
-	VADDPS        X1, X0, X0
-	VMOVSS        X0, (AX)(R8*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSS        (BX)(R8*1), X4
-	VADDPS        X0, X4, X4
-	VMOVSS        X4, (BX)(R8*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSS        (SI)(R8*1), X4
-	VADDPS        X0, X4, X4
-	VMOVSS        X4, (SI)(R8*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVSS        (DI)(R8*1), X1
-	VADDPS        X0, X1, X1
-	VMOVSS        X1, (DI)(R8*1)
-	VMOVSS        (AX)(R8*2), X0
-	VADDPS        X3, X0, X0
-	VMOVSS        X0, (AX)(R8*2)
-	VEXTRACTF32X4 $0x01, Z3, X0
-	VMOVSS        (BX)(R8*2), X1
-	VADDPS        X0, X1, X1
-	VMOVSS        X1, (BX)(R8*2)
-	VEXTRACTF32X4 $0x02, Z3, X0
-	VMOVSS        (SI)(R8*2), X1
-	VADDPS        X0, X1, X1
-	VMOVSS        X1, (SI)(R8*2)
-	VEXTRACTF32X4 $0x03, Z3, X0
-	VMOVSS        (DI)(R8*2), X1
-	VADDPS        X0, X1, X1
-	VMOVSS        X1, (DI)(R8*2)
 	VMOVSS        (AX)(CX*1), X0
-	VADDPS        X2, X0, X0
+	VADDPS        X1, X0, X0
 	VMOVSS        X0, (AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSS        (BX)(CX*1), X1
-	VADDPS        X0, X1, X1
-	VMOVSS        X1, (BX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSS        (SI)(CX*1), X1
-	VADDPS        X0, X1, X1
-	VMOVSS        X1, (SI)(CX*1)
-	VEXTRACTF32X4 $0x03, Z2, X0
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        (BX)(CX*1), X4
+	VADDPS        X0, X4, X4
+	VMOVSS        X4, (BX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        (SI)(CX*1), X4
+	VADDPS        X0, X4, X4
+	VMOVSS        X4, (SI)(CX*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVSS        (DI)(CX*1), X1
 	VADDPS        X0, X1, X1
 	VMOVSS        X1, (DI)(CX*1)
+	VMOVSS        (AX)(CX*2), X0
+	VADDPS        X3, X0, X0
+	VMOVSS        X0, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z3, X0
+	VMOVSS        (BX)(CX*2), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (BX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z3, X0
+	VMOVSS        (SI)(CX*2), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z3, X0
+	VMOVSS        (DI)(CX*2), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (DI)(CX*2)
+	VMOVSS        (AX)(R8*1), X0
+	VADDPS        X2, X0, X0
+	VMOVSS        X0, (AX)(R8*1)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        (BX)(R8*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (BX)(R8*1)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        (SI)(R8*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (SI)(R8*1)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        (DI)(R8*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (DI)(R8*1)
 	VZEROUPPER
 	RET
 
@@ -18107,33 +18376,33 @@ set:
 	VMOVSS        X4, (SI)
 	VEXTRACTF32X4 $0x03, Z0, X0
 	VMOVSS        X0, (DI)
-	VMOVSS        X1, (AX)(R8*1)
+	VMOVSS        X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSS        X0, (BX)(R8*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSS        X0, (SI)(R8*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVSS        X0, (DI)(R8*1)
-	VMOVSS        X3, (AX)(R8*2)
-	VEXTRACTF32X4 $0x01, Z3, X0
-	VMOVSS        X0, (BX)(R8*2)
-	VEXTRACTF32X4 $0x02, Z3, X0
-	VMOVSS        X0, (SI)(R8*2)
-	VEXTRACTF32X4 $0x03, Z3, X0
-	VMOVSS        X0, (DI)(R8*2)
-	VMOVSS        X2, (AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z2, X0
 	VMOVSS        X0, (BX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z2, X0
+	VEXTRACTF32X4 $0x02, Z1, X0
 	VMOVSS        X0, (SI)(CX*1)
-	VEXTRACTF32X4 $0x03, Z2, X0
+	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVSS        X0, (DI)(CX*1)
+	VMOVSS        X3, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z3, X0
+	VMOVSS        X0, (BX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z3, X0
+	VMOVSS        X0, (SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z3, X0
+	VMOVSS        X0, (DI)(CX*2)
+	VMOVSS        X2, (AX)(R8*1)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        X0, (BX)(R8*1)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        X0, (SI)(R8*1)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        X0, (DI)(R8*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow2(d *[10]uint64)
+// func avx512Narrow2x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow2(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow2x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -18220,8 +18489,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(BX), R8
+	LEAQ          (CX)(CX*2), R8
 	CMPQ          72(BX), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z2
@@ -18247,51 +18515,51 @@ store:
 	VMOVSD        (DI), X4
 	VADDPS        X1, X4, X4
 	VMOVSD        X4, (DI)
-	VMOVSD        (AX)(R8*1), X1
-	VADDPS        X2, X1, X1
-	VMOVSD        X1, (AX)(R8*1)
-	VEXTRACTF32X4 $0x01, Z2, X1
-	VMOVSD        (DX)(R8*1), X4
-	VADDPS        X1, X4, X4
-	VMOVSD        X4, (DX)(R8*1)
-	VEXTRACTF32X4 $0x02, Z2, X1
-	VMOVSD        (SI)(R8*1), X4
-	VADDPS        X1, X4, X4
-	VMOVSD        X4, (SI)(R8*1)
-	VEXTRACTF32X4 $0x03, Z2, X1
-	VMOVSD        (DI)(R8*1), X2
-	VADDPS        X1, X2, X2
-	VMOVSD        X2, (DI)(R8*1)
-	VMOVSD        (AX)(R8*2), X1
-	VADDPS        X3, X1, X1
-	VMOVSD        X1, (AX)(R8*2)
-	VEXTRACTF32X4 $0x01, Z3, X1
-	VMOVSD        (DX)(R8*2), X2
-	VADDPS        X1, X2, X2
-	VMOVSD        X2, (DX)(R8*2)
-	VEXTRACTF32X4 $0x02, Z3, X1
-	VMOVSD        (SI)(R8*2), X2
-	VADDPS        X1, X2, X2
-	VMOVSD        X2, (SI)(R8*2)
-	VEXTRACTF32X4 $0x03, Z3, X1
-	VMOVSD        (DI)(R8*2), X2
-	VADDPS        X1, X2, X2
-	VMOVSD        X2, (DI)(R8*2)
 	VMOVSD        (AX)(CX*1), X1
-	VADDPS        X0, X1, X1
+	VADDPS        X2, X1, X1
 	VMOVSD        X1, (AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVSD        (DX)(CX*1), X2
+	VEXTRACTF32X4 $0x01, Z2, X1
+	VMOVSD        (DX)(CX*1), X4
+	VADDPS        X1, X4, X4
+	VMOVSD        X4, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X1
+	VMOVSD        (SI)(CX*1), X4
+	VADDPS        X1, X4, X4
+	VMOVSD        X4, (SI)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X1
+	VMOVSD        (DI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVSD        X2, (DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVSD        (SI)(CX*1), X2
+	VMOVSD        X2, (DI)(CX*1)
+	VMOVSD        (AX)(CX*2), X1
+	VADDPS        X3, X1, X1
+	VMOVSD        X1, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z3, X1
+	VMOVSD        (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVSD        X2, (SI)(CX*1)
-	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        (DI)(CX*1), X1
+	VMOVSD        X2, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z3, X1
+	VMOVSD        (SI)(CX*2), X2
+	VADDPS        X1, X2, X2
+	VMOVSD        X2, (SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z3, X1
+	VMOVSD        (DI)(CX*2), X2
+	VADDPS        X1, X2, X2
+	VMOVSD        X2, (DI)(CX*2)
+	VMOVSD        (AX)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVSD        X1, (DI)(CX*1)
+	VMOVSD        X1, (AX)(R8*1)
+	VEXTRACTF32X4 $0x01, Z0, X1
+	VMOVSD        (DX)(R8*1), X2
+	VADDPS        X1, X2, X2
+	VMOVSD        X2, (DX)(R8*1)
+	VEXTRACTF32X4 $0x02, Z0, X1
+	VMOVSD        (SI)(R8*1), X2
+	VADDPS        X1, X2, X2
+	VMOVSD        X2, (SI)(R8*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        (DI)(R8*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSD        X1, (DI)(R8*1)
 	VZEROUPPER
 	RET
 
@@ -18311,33 +18579,33 @@ set:
 	VMOVSD        X4, (SI)
 	VEXTRACTF32X4 $0x03, Z1, X1
 	VMOVSD        X1, (DI)
-	VMOVSD        X2, (AX)(R8*1)
+	VMOVSD        X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z2, X1
-	VMOVSD        X1, (DX)(R8*1)
-	VEXTRACTF32X4 $0x02, Z2, X1
-	VMOVSD        X1, (SI)(R8*1)
-	VEXTRACTF32X4 $0x03, Z2, X1
-	VMOVSD        X1, (DI)(R8*1)
-	VMOVSD        X3, (AX)(R8*2)
-	VEXTRACTF32X4 $0x01, Z3, X1
-	VMOVSD        X1, (DX)(R8*2)
-	VEXTRACTF32X4 $0x02, Z3, X1
-	VMOVSD        X1, (SI)(R8*2)
-	VEXTRACTF32X4 $0x03, Z3, X1
-	VMOVSD        X1, (DI)(R8*2)
-	VMOVSD        X0, (AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z0, X1
 	VMOVSD        X1, (DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z0, X1
+	VEXTRACTF32X4 $0x02, Z2, X1
 	VMOVSD        X1, (SI)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X1
+	VMOVSD        X1, (DI)(CX*1)
+	VMOVSD        X3, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z3, X1
+	VMOVSD        X1, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z3, X1
+	VMOVSD        X1, (SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z3, X1
+	VMOVSD        X1, (DI)(CX*2)
+	VMOVSD        X0, (AX)(R8*1)
+	VEXTRACTF32X4 $0x01, Z0, X1
+	VMOVSD        X1, (DX)(R8*1)
+	VEXTRACTF32X4 $0x02, Z0, X1
+	VMOVSD        X1, (SI)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        X0, (DI)(CX*1)
+	VMOVSD        X0, (DI)(R8*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow3(d *[10]uint64)
+// func avx512Narrow3x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow3(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow3x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -18434,8 +18702,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), SI
 	LEAQ          (SI)(CX*4), DI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(BX), R8
+	LEAQ          (CX)(CX*2), R8
 	CMPQ          72(BX), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z3
@@ -18469,75 +18736,75 @@ store:
 	VADDPS        X2, X4, X4
 	VMOVSD        X4, (DI)
 	VEXTRACTPS    $0x02, X4, 8(DI)
-	VMOVSD        (AX)(R8*1), X2
-	VINSERTPS     $0x20, 8(AX)(R8*1), X2, X2
+	VMOVSD        (AX)(CX*1), X2
+	VINSERTPS     $0x20, 8(AX)(CX*1), X2, X2
 	VADDPS        X1, X2, X2
-	VMOVSD        X2, (AX)(R8*1)
-	VEXTRACTPS    $0x02, X2, 8(AX)(R8*1)
+	VMOVSD        X2, (AX)(CX*1)
+	VEXTRACTPS    $0x02, X2, 8(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVSD        (DX)(R8*1), X4
-	VINSERTPS     $0x20, 8(DX)(R8*1), X4, X4
+	VMOVSD        (DX)(CX*1), X4
+	VINSERTPS     $0x20, 8(DX)(CX*1), X4, X4
 	VADDPS        X2, X4, X4
-	VMOVSD        X4, (DX)(R8*1)
-	VEXTRACTPS    $0x02, X4, 8(DX)(R8*1)
+	VMOVSD        X4, (DX)(CX*1)
+	VEXTRACTPS    $0x02, X4, 8(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVSD        (SI)(R8*1), X4
-	VINSERTPS     $0x20, 8(SI)(R8*1), X4, X4
+	VMOVSD        (SI)(CX*1), X4
+	VINSERTPS     $0x20, 8(SI)(CX*1), X4, X4
 	VADDPS        X2, X4, X4
-	VMOVSD        X4, (SI)(R8*1)
-	VEXTRACTPS    $0x02, X4, 8(SI)(R8*1)
+	VMOVSD        X4, (SI)(CX*1)
+	VEXTRACTPS    $0x02, X4, 8(SI)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVSD        (DI)(R8*1), X2
-	VINSERTPS     $0x20, 8(DI)(R8*1), X2, X2
+	VMOVSD        (DI)(CX*1), X2
+	VINSERTPS     $0x20, 8(DI)(CX*1), X2, X2
 	VADDPS        X1, X2, X2
-	VMOVSD        X2, (DI)(R8*1)
-	VEXTRACTPS    $0x02, X2, 8(DI)(R8*1)
-	VMOVSD        (AX)(R8*2), X1
-	VINSERTPS     $0x20, 8(AX)(R8*2), X1, X1
+	VMOVSD        X2, (DI)(CX*1)
+	VEXTRACTPS    $0x02, X2, 8(DI)(CX*1)
+	VMOVSD        (AX)(CX*2), X1
+	VINSERTPS     $0x20, 8(AX)(CX*2), X1, X1
 	VADDPS        X3, X1, X1
-	VMOVSD        X1, (AX)(R8*2)
-	VEXTRACTPS    $0x02, X1, 8(AX)(R8*2)
+	VMOVSD        X1, (AX)(CX*2)
+	VEXTRACTPS    $0x02, X1, 8(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z3, X1
-	VMOVSD        (DX)(R8*2), X2
-	VINSERTPS     $0x20, 8(DX)(R8*2), X2, X2
+	VMOVSD        (DX)(CX*2), X2
+	VINSERTPS     $0x20, 8(DX)(CX*2), X2, X2
 	VADDPS        X1, X2, X2
-	VMOVSD        X2, (DX)(R8*2)
-	VEXTRACTPS    $0x02, X2, 8(DX)(R8*2)
+	VMOVSD        X2, (DX)(CX*2)
+	VEXTRACTPS    $0x02, X2, 8(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z3, X1
-	VMOVSD        (SI)(R8*2), X2
-	VINSERTPS     $0x20, 8(SI)(R8*2), X2, X2
+	VMOVSD        (SI)(CX*2), X2
+	VINSERTPS     $0x20, 8(SI)(CX*2), X2, X2
 	VADDPS        X1, X2, X2
-	VMOVSD        X2, (SI)(R8*2)
-	VEXTRACTPS    $0x02, X2, 8(SI)(R8*2)
+	VMOVSD        X2, (SI)(CX*2)
+	VEXTRACTPS    $0x02, X2, 8(SI)(CX*2)
 	VEXTRACTF32X4 $0x03, Z3, X1
-	VMOVSD        (DI)(R8*2), X2
-	VINSERTPS     $0x20, 8(DI)(R8*2), X2, X2
+	VMOVSD        (DI)(CX*2), X2
+	VINSERTPS     $0x20, 8(DI)(CX*2), X2, X2
 	VADDPS        X1, X2, X2
-	VMOVSD        X2, (DI)(R8*2)
-	VEXTRACTPS    $0x02, X2, 8(DI)(R8*2)
-	VMOVSD        (AX)(CX*1), X1
-	VINSERTPS     $0x20, 8(AX)(CX*1), X1, X1
+	VMOVSD        X2, (DI)(CX*2)
+	VEXTRACTPS    $0x02, X2, 8(DI)(CX*2)
+	VMOVSD        (AX)(R8*1), X1
+	VINSERTPS     $0x20, 8(AX)(R8*1), X1, X1
 	VADDPS        X0, X1, X1
-	VMOVSD        X1, (AX)(CX*1)
-	VEXTRACTPS    $0x02, X1, 8(AX)(CX*1)
+	VMOVSD        X1, (AX)(R8*1)
+	VEXTRACTPS    $0x02, X1, 8(AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVSD        (DX)(CX*1), X2
-	VINSERTPS     $0x20, 8(DX)(CX*1), X2, X2
+	VMOVSD        (DX)(R8*1), X2
+	VINSERTPS     $0x20, 8(DX)(R8*1), X2, X2
 	VADDPS        X1, X2, X2
-	VMOVSD        X2, (DX)(CX*1)
-	VEXTRACTPS    $0x02, X2, 8(DX)(CX*1)
+	VMOVSD        X2, (DX)(R8*1)
+	VEXTRACTPS    $0x02, X2, 8(DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVSD        (SI)(CX*1), X2
-	VINSERTPS     $0x20, 8(SI)(CX*1), X2, X2
+	VMOVSD        (SI)(R8*1), X2
+	VINSERTPS     $0x20, 8(SI)(R8*1), X2, X2
 	VADDPS        X1, X2, X2
-	VMOVSD        X2, (SI)(CX*1)
-	VEXTRACTPS    $0x02, X2, 8(SI)(CX*1)
+	VMOVSD        X2, (SI)(R8*1)
+	VEXTRACTPS    $0x02, X2, 8(SI)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        (DI)(CX*1), X1
-	VINSERTPS     $0x20, 8(DI)(CX*1), X1, X1
+	VMOVSD        (DI)(R8*1), X1
+	VINSERTPS     $0x20, 8(DI)(R8*1), X1, X1
 	VADDPS        X0, X1, X1
-	VMOVSD        X1, (DI)(CX*1)
-	VEXTRACTPS    $0x02, X1, 8(DI)(CX*1)
+	VMOVSD        X1, (DI)(R8*1)
+	VEXTRACTPS    $0x02, X1, 8(DI)(R8*1)
 	VZEROUPPER
 	RET
 
@@ -18561,45 +18828,45 @@ set:
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVSD        X2, (DI)
 	VEXTRACTPS    $0x02, X2, 8(DI)
-	VMOVSD        X1, (AX)(R8*1)
-	VEXTRACTPS    $0x02, X1, 8(AX)(R8*1)
+	VMOVSD        X1, (AX)(CX*1)
+	VEXTRACTPS    $0x02, X1, 8(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVSD        X2, (DX)(R8*1)
-	VEXTRACTPS    $0x02, X2, 8(DX)(R8*1)
+	VMOVSD        X2, (DX)(CX*1)
+	VEXTRACTPS    $0x02, X2, 8(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVSD        X2, (SI)(R8*1)
-	VEXTRACTPS    $0x02, X2, 8(SI)(R8*1)
+	VMOVSD        X2, (SI)(CX*1)
+	VEXTRACTPS    $0x02, X2, 8(SI)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVSD        X1, (DI)(R8*1)
-	VEXTRACTPS    $0x02, X1, 8(DI)(R8*1)
-	VMOVSD        X3, (AX)(R8*2)
-	VEXTRACTPS    $0x02, X3, 8(AX)(R8*2)
+	VMOVSD        X1, (DI)(CX*1)
+	VEXTRACTPS    $0x02, X1, 8(DI)(CX*1)
+	VMOVSD        X3, (AX)(CX*2)
+	VEXTRACTPS    $0x02, X3, 8(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z3, X1
-	VMOVSD        X1, (DX)(R8*2)
-	VEXTRACTPS    $0x02, X1, 8(DX)(R8*2)
+	VMOVSD        X1, (DX)(CX*2)
+	VEXTRACTPS    $0x02, X1, 8(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z3, X1
-	VMOVSD        X1, (SI)(R8*2)
-	VEXTRACTPS    $0x02, X1, 8(SI)(R8*2)
+	VMOVSD        X1, (SI)(CX*2)
+	VEXTRACTPS    $0x02, X1, 8(SI)(CX*2)
 	VEXTRACTF32X4 $0x03, Z3, X1
-	VMOVSD        X1, (DI)(R8*2)
-	VEXTRACTPS    $0x02, X1, 8(DI)(R8*2)
-	VMOVSD        X0, (AX)(CX*1)
-	VEXTRACTPS    $0x02, X0, 8(AX)(CX*1)
+	VMOVSD        X1, (DI)(CX*2)
+	VEXTRACTPS    $0x02, X1, 8(DI)(CX*2)
+	VMOVSD        X0, (AX)(R8*1)
+	VEXTRACTPS    $0x02, X0, 8(AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVSD        X1, (DX)(CX*1)
-	VEXTRACTPS    $0x02, X1, 8(DX)(CX*1)
+	VMOVSD        X1, (DX)(R8*1)
+	VEXTRACTPS    $0x02, X1, 8(DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVSD        X1, (SI)(CX*1)
-	VEXTRACTPS    $0x02, X1, 8(SI)(CX*1)
+	VMOVSD        X1, (SI)(R8*1)
+	VEXTRACTPS    $0x02, X1, 8(SI)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        X0, (DI)(CX*1)
-	VEXTRACTPS    $0x02, X0, 8(DI)(CX*1)
+	VMOVSD        X0, (DI)(R8*1)
+	VEXTRACTPS    $0x02, X0, 8(DI)(R8*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow4(d *[10]uint64)
+// func avx512Narrow4x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow4(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow4x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -18707,8 +18974,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), BX
 	LEAQ          (BX)(CX*4), DI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(SI), R8
+	LEAQ          (CX)(CX*2), R8
 	CMPQ          72(SI), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z4
@@ -18734,51 +19000,51 @@ store:
 	VMOVUPS       (DI), X3
 	VADDPS        X2, X3, X3
 	VMOVUPS       X3, (DI)
-	VMOVUPS       (AX)(R8*1), X2
+	VMOVUPS       (AX)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (AX)(R8*1)
+	VMOVUPS       X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       (DX)(R8*1), X3
+	VMOVUPS       (DX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (DX)(R8*1)
+	VMOVUPS       X3, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       (BX)(R8*1), X3
+	VMOVUPS       (BX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (BX)(R8*1)
+	VMOVUPS       X3, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       (DI)(R8*1), X2
+	VMOVUPS       (DI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DI)(R8*1)
-	VMOVUPS       (AX)(R8*2), X1
+	VMOVUPS       X2, (DI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X1
 	VADDPS        X4, X1, X1
-	VMOVUPS       X1, (AX)(R8*2)
+	VMOVUPS       X1, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z4, X1
-	VMOVUPS       (DX)(R8*2), X2
+	VMOVUPS       (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(R8*2)
+	VMOVUPS       X2, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z4, X1
-	VMOVUPS       (BX)(R8*2), X2
+	VMOVUPS       (BX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(R8*2)
+	VMOVUPS       X2, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z4, X1
-	VMOVUPS       (DI)(R8*2), X2
+	VMOVUPS       (DI)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DI)(R8*2)
-	VMOVUPS       (AX)(CX*1), X1
+	VMOVUPS       X2, (DI)(CX*2)
+	VMOVUPS       (AX)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (AX)(CX*1)
+	VMOVUPS       X1, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       (DX)(CX*1), X2
+	VMOVUPS       (DX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(CX*1)
+	VMOVUPS       X2, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       (BX)(CX*1), X2
+	VMOVUPS       (BX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(CX*1)
+	VMOVUPS       X2, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       (DI)(CX*1), X1
+	VMOVUPS       (DI)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (DI)(CX*1)
+	VMOVUPS       X1, (DI)(R8*1)
 	VZEROUPPER
 	RET
 
@@ -18798,33 +19064,33 @@ set:
 	VMOVUPS       X3, (BX)
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVUPS       X2, (DI)
-	VMOVUPS       X1, (AX)(R8*1)
+	VMOVUPS       X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       X2, (DX)(R8*1)
+	VMOVUPS       X2, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       X2, (BX)(R8*1)
+	VMOVUPS       X2, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       X1, (DI)(R8*1)
-	VMOVUPS       X4, (AX)(R8*2)
+	VMOVUPS       X1, (DI)(CX*1)
+	VMOVUPS       X4, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z4, X1
-	VMOVUPS       X1, (DX)(R8*2)
+	VMOVUPS       X1, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z4, X1
-	VMOVUPS       X1, (BX)(R8*2)
+	VMOVUPS       X1, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z4, X1
-	VMOVUPS       X1, (DI)(R8*2)
-	VMOVUPS       X0, (AX)(CX*1)
+	VMOVUPS       X1, (DI)(CX*2)
+	VMOVUPS       X0, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (DX)(CX*1)
+	VMOVUPS       X1, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (BX)(CX*1)
+	VMOVUPS       X1, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, (DI)(CX*1)
+	VMOVUPS       X0, (DI)(R8*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow5(d *[10]uint64)
+// func avx512Narrow5x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow5(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow5x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -18925,8 +19191,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), BX
 	LEAQ          (BX)(CX*4), SI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(DI), R8
+	LEAQ          (CX)(CX*2), R8
 	CMPQ          72(DI), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z5
@@ -18952,51 +19217,51 @@ store:
 	VMOVUPS       (SI), X3
 	VADDPS        X2, X3, X3
 	VMOVUPS       X3, (SI)
-	VMOVUPS       (AX)(R8*1), X2
+	VMOVUPS       (AX)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (AX)(R8*1)
+	VMOVUPS       X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       (DX)(R8*1), X3
+	VMOVUPS       (DX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (DX)(R8*1)
+	VMOVUPS       X3, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       (BX)(R8*1), X3
+	VMOVUPS       (BX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (BX)(R8*1)
+	VMOVUPS       X3, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       (SI)(R8*1), X2
+	VMOVUPS       (SI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(R8*1)
-	VMOVUPS       (AX)(R8*2), X1
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X1
 	VADDPS        X5, X1, X1
-	VMOVUPS       X1, (AX)(R8*2)
+	VMOVUPS       X1, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z5, X1
-	VMOVUPS       (DX)(R8*2), X2
+	VMOVUPS       (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(R8*2)
+	VMOVUPS       X2, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z5, X1
-	VMOVUPS       (BX)(R8*2), X2
+	VMOVUPS       (BX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(R8*2)
+	VMOVUPS       X2, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z5, X1
-	VMOVUPS       (SI)(R8*2), X2
+	VMOVUPS       (SI)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(R8*2)
-	VMOVUPS       (AX)(CX*1), X1
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       (AX)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (AX)(CX*1)
+	VMOVUPS       X1, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       (DX)(CX*1), X2
+	VMOVUPS       (DX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(CX*1)
+	VMOVUPS       X2, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       (BX)(CX*1), X2
+	VMOVUPS       (BX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(CX*1)
+	VMOVUPS       X2, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       (SI)(CX*1), X1
+	VMOVUPS       (SI)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X1, (SI)(R8*1)
 	VUNPCKLPS     Z4, Z4, Z0
 	VUNPCKHPS     Z4, Z4, Z1
 	VUNPCKLPS     Z4, Z4, Z2
@@ -19020,51 +19285,51 @@ store:
 	VMOVSS        16(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVSS        X4, 16(SI)
-	VMOVSS        16(AX)(R8*1), X3
+	VMOVSS        16(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVSS        X3, 16(AX)(R8*1)
+	VMOVSS        X3, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSS        16(DX)(R8*1), X4
+	VMOVSS        16(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVSS        X4, 16(DX)(R8*1)
+	VMOVSS        X4, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSS        16(BX)(R8*1), X4
+	VMOVSS        16(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVSS        X4, 16(BX)(R8*1)
+	VMOVSS        X4, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSS        16(SI)(R8*1), X3
+	VMOVSS        16(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVSS        X3, 16(SI)(R8*1)
-	VMOVSS        16(AX)(R8*2), X0
+	VMOVSS        X3, 16(SI)(CX*1)
+	VMOVSS        16(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVSS        X0, 16(AX)(R8*2)
+	VMOVSS        X0, 16(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSS        16(DX)(R8*2), X3
+	VMOVSS        16(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVSS        X3, 16(DX)(R8*2)
+	VMOVSS        X3, 16(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSS        16(BX)(R8*2), X3
+	VMOVSS        16(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVSS        X3, 16(BX)(R8*2)
+	VMOVSS        X3, 16(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSS        16(SI)(R8*2), X2
+	VMOVSS        16(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVSS        X2, 16(SI)(R8*2)
-	VMOVSS        16(AX)(CX*1), X0
+	VMOVSS        X2, 16(SI)(CX*2)
+	VMOVSS        16(AX)(R8*1), X0
 	VADDPS        X1, X0, X0
-	VMOVSS        X0, 16(AX)(CX*1)
+	VMOVSS        X0, 16(AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSS        16(DX)(CX*1), X2
+	VMOVSS        16(DX)(R8*1), X2
 	VADDPS        X0, X2, X2
-	VMOVSS        X2, 16(DX)(CX*1)
+	VMOVSS        X2, 16(DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSS        16(BX)(CX*1), X2
+	VMOVSS        16(BX)(R8*1), X2
 	VADDPS        X0, X2, X2
-	VMOVSS        X2, 16(BX)(CX*1)
+	VMOVSS        X2, 16(BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVSS        16(SI)(CX*1), X1
+	VMOVSS        16(SI)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVSS        X1, 16(SI)(CX*1)
+	VMOVSS        X1, 16(SI)(R8*1)
 	VZEROUPPER
 	RET
 
@@ -19084,27 +19349,27 @@ set:
 	VMOVUPS       X3, (BX)
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVUPS       X2, (SI)
-	VMOVUPS       X1, (AX)(R8*1)
+	VMOVUPS       X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       X2, (DX)(R8*1)
+	VMOVUPS       X2, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       X2, (BX)(R8*1)
+	VMOVUPS       X2, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       X1, (SI)(R8*1)
-	VMOVUPS       X5, (AX)(R8*2)
+	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X5, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z5, X1
-	VMOVUPS       X1, (DX)(R8*2)
+	VMOVUPS       X1, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z5, X1
-	VMOVUPS       X1, (BX)(R8*2)
+	VMOVUPS       X1, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z5, X1
-	VMOVUPS       X1, (SI)(R8*2)
-	VMOVUPS       X0, (AX)(CX*1)
+	VMOVUPS       X1, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (DX)(CX*1)
+	VMOVUPS       X1, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (BX)(CX*1)
+	VMOVUPS       X1, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, (SI)(CX*1)
+	VMOVUPS       X0, (SI)(R8*1)
 	VUNPCKLPS     Z4, Z4, Z0
 	VUNPCKHPS     Z4, Z4, Z1
 	VUNPCKLPS     Z4, Z4, Z2
@@ -19120,33 +19385,33 @@ set:
 	VMOVSS        X4, 16(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVSS        X3, 16(SI)
-	VMOVSS        X0, 16(AX)(R8*1)
+	VMOVSS        X0, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSS        X3, 16(DX)(R8*1)
+	VMOVSS        X3, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSS        X3, 16(BX)(R8*1)
+	VMOVSS        X3, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSS        X0, 16(SI)(R8*1)
-	VMOVSS        X2, 16(AX)(R8*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSS        X0, 16(DX)(R8*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSS        X0, 16(BX)(R8*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSS        X0, 16(SI)(R8*2)
-	VMOVSS        X1, 16(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSS        X0, 16(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSS        X0, 16(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVSS        X0, 16(SI)(CX*1)
+	VMOVSS        X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        X0, 16(SI)(CX*2)
+	VMOVSS        X1, 16(AX)(R8*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        X0, 16(DX)(R8*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        X0, 16(BX)(R8*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        X0, 16(SI)(R8*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow6(d *[10]uint64)
+// func avx512Narrow6x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow6(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow6x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -19253,8 +19518,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), BX
 	LEAQ          (BX)(CX*4), SI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(DI), R8
+	LEAQ          (CX)(CX*2), R8
 	CMPQ          72(DI), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z6
@@ -19280,51 +19544,51 @@ store:
 	VMOVUPS       (SI), X3
 	VADDPS        X2, X3, X3
 	VMOVUPS       X3, (SI)
-	VMOVUPS       (AX)(R8*1), X2
+	VMOVUPS       (AX)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (AX)(R8*1)
+	VMOVUPS       X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       (DX)(R8*1), X3
+	VMOVUPS       (DX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (DX)(R8*1)
+	VMOVUPS       X3, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       (BX)(R8*1), X3
+	VMOVUPS       (BX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (BX)(R8*1)
+	VMOVUPS       X3, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       (SI)(R8*1), X2
+	VMOVUPS       (SI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(R8*1)
-	VMOVUPS       (AX)(R8*2), X1
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X1
 	VADDPS        X6, X1, X1
-	VMOVUPS       X1, (AX)(R8*2)
+	VMOVUPS       X1, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z6, X1
-	VMOVUPS       (DX)(R8*2), X2
+	VMOVUPS       (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(R8*2)
+	VMOVUPS       X2, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z6, X1
-	VMOVUPS       (BX)(R8*2), X2
+	VMOVUPS       (BX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(R8*2)
+	VMOVUPS       X2, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z6, X1
-	VMOVUPS       (SI)(R8*2), X2
+	VMOVUPS       (SI)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(R8*2)
-	VMOVUPS       (AX)(CX*1), X1
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       (AX)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (AX)(CX*1)
+	VMOVUPS       X1, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       (DX)(CX*1), X2
+	VMOVUPS       (DX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(CX*1)
+	VMOVUPS       X2, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       (BX)(CX*1), X2
+	VMOVUPS       (BX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(CX*1)
+	VMOVUPS       X2, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       (SI)(CX*1), X1
+	VMOVUPS       (SI)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X1, (SI)(R8*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z5, Z5, Z2
@@ -19348,51 +19612,51 @@ store:
 	VMOVSD        16(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVSD        X4, 16(SI)
-	VMOVSD        16(AX)(R8*1), X3
+	VMOVSD        16(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 16(AX)(R8*1)
+	VMOVSD        X3, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSD        16(DX)(R8*1), X4
+	VMOVSD        16(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVSD        X4, 16(DX)(R8*1)
+	VMOVSD        X4, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSD        16(BX)(R8*1), X4
+	VMOVSD        16(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVSD        X4, 16(BX)(R8*1)
+	VMOVSD        X4, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        16(SI)(R8*1), X3
+	VMOVSD        16(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 16(SI)(R8*1)
-	VMOVSD        16(AX)(R8*2), X0
+	VMOVSD        X3, 16(SI)(CX*1)
+	VMOVSD        16(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVSD        X0, 16(AX)(R8*2)
+	VMOVSD        X0, 16(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSD        16(DX)(R8*2), X3
+	VMOVSD        16(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 16(DX)(R8*2)
+	VMOVSD        X3, 16(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSD        16(BX)(R8*2), X3
+	VMOVSD        16(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 16(BX)(R8*2)
+	VMOVSD        X3, 16(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSD        16(SI)(R8*2), X2
+	VMOVSD        16(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 16(SI)(R8*2)
-	VMOVSD        16(AX)(CX*1), X0
+	VMOVSD        X2, 16(SI)(CX*2)
+	VMOVSD        16(AX)(R8*1), X0
 	VADDPS        X1, X0, X0
-	VMOVSD        X0, 16(AX)(CX*1)
+	VMOVSD        X0, 16(AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSD        16(DX)(CX*1), X2
+	VMOVSD        16(DX)(R8*1), X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 16(DX)(CX*1)
+	VMOVSD        X2, 16(DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSD        16(BX)(CX*1), X2
+	VMOVSD        16(BX)(R8*1), X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 16(BX)(CX*1)
+	VMOVSD        X2, 16(BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVSD        16(SI)(CX*1), X1
+	VMOVSD        16(SI)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVSD        X1, 16(SI)(CX*1)
+	VMOVSD        X1, 16(SI)(R8*1)
 	VZEROUPPER
 	RET
 
@@ -19412,27 +19676,27 @@ set:
 	VMOVUPS       X3, (BX)
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVUPS       X2, (SI)
-	VMOVUPS       X1, (AX)(R8*1)
+	VMOVUPS       X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       X2, (DX)(R8*1)
+	VMOVUPS       X2, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       X2, (BX)(R8*1)
+	VMOVUPS       X2, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       X1, (SI)(R8*1)
-	VMOVUPS       X6, (AX)(R8*2)
+	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X6, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z6, X1
-	VMOVUPS       X1, (DX)(R8*2)
+	VMOVUPS       X1, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z6, X1
-	VMOVUPS       X1, (BX)(R8*2)
+	VMOVUPS       X1, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z6, X1
-	VMOVUPS       X1, (SI)(R8*2)
-	VMOVUPS       X0, (AX)(CX*1)
+	VMOVUPS       X1, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (DX)(CX*1)
+	VMOVUPS       X1, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (BX)(CX*1)
+	VMOVUPS       X1, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, (SI)(CX*1)
+	VMOVUPS       X0, (SI)(R8*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z5, Z5, Z2
@@ -19448,33 +19712,33 @@ set:
 	VMOVSD        X4, 16(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVSD        X3, 16(SI)
-	VMOVSD        X0, 16(AX)(R8*1)
+	VMOVSD        X0, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSD        X3, 16(DX)(R8*1)
+	VMOVSD        X3, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSD        X3, 16(BX)(R8*1)
+	VMOVSD        X3, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        X0, 16(SI)(R8*1)
-	VMOVSD        X2, 16(AX)(R8*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSD        X0, 16(DX)(R8*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSD        X0, 16(BX)(R8*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSD        X0, 16(SI)(R8*2)
-	VMOVSD        X1, 16(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSD        X0, 16(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSD        X0, 16(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVSD        X0, 16(SI)(CX*1)
+	VMOVSD        X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 16(SI)(CX*2)
+	VMOVSD        X1, 16(AX)(R8*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 16(DX)(R8*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 16(BX)(R8*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 16(SI)(R8*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow7(d *[10]uint64)
+// func avx512Narrow7x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow7(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow7x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -19587,8 +19851,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), BX
 	LEAQ          (BX)(CX*4), SI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(DI), R8
+	LEAQ          (CX)(CX*2), R8
 	CMPQ          72(DI), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z7
@@ -19614,51 +19877,51 @@ store:
 	VMOVUPS       (SI), X3
 	VADDPS        X2, X3, X3
 	VMOVUPS       X3, (SI)
-	VMOVUPS       (AX)(R8*1), X2
+	VMOVUPS       (AX)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (AX)(R8*1)
+	VMOVUPS       X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       (DX)(R8*1), X3
+	VMOVUPS       (DX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (DX)(R8*1)
+	VMOVUPS       X3, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       (BX)(R8*1), X3
+	VMOVUPS       (BX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (BX)(R8*1)
+	VMOVUPS       X3, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       (SI)(R8*1), X2
+	VMOVUPS       (SI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(R8*1)
-	VMOVUPS       (AX)(R8*2), X1
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X1
 	VADDPS        X7, X1, X1
-	VMOVUPS       X1, (AX)(R8*2)
+	VMOVUPS       X1, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z7, X1
-	VMOVUPS       (DX)(R8*2), X2
+	VMOVUPS       (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(R8*2)
+	VMOVUPS       X2, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z7, X1
-	VMOVUPS       (BX)(R8*2), X2
+	VMOVUPS       (BX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(R8*2)
+	VMOVUPS       X2, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z7, X1
-	VMOVUPS       (SI)(R8*2), X2
+	VMOVUPS       (SI)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(R8*2)
-	VMOVUPS       (AX)(CX*1), X1
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       (AX)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (AX)(CX*1)
+	VMOVUPS       X1, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       (DX)(CX*1), X2
+	VMOVUPS       (DX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(CX*1)
+	VMOVUPS       X2, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       (BX)(CX*1), X2
+	VMOVUPS       (BX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(CX*1)
+	VMOVUPS       X2, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       (SI)(CX*1), X1
+	VMOVUPS       (SI)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X1, (SI)(R8*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z6, Z6, Z2
@@ -19690,75 +19953,75 @@ store:
 	VADDPS        X3, X4, X4
 	VMOVSD        X4, 16(SI)
 	VEXTRACTPS    $0x02, X4, 24(SI)
-	VMOVSD        16(AX)(R8*1), X3
-	VINSERTPS     $0x20, 24(AX)(R8*1), X3, X3
+	VMOVSD        16(AX)(CX*1), X3
+	VINSERTPS     $0x20, 24(AX)(CX*1), X3, X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 16(AX)(R8*1)
-	VEXTRACTPS    $0x02, X3, 24(AX)(R8*1)
+	VMOVSD        X3, 16(AX)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSD        16(DX)(R8*1), X4
-	VINSERTPS     $0x20, 24(DX)(R8*1), X4, X4
+	VMOVSD        16(DX)(CX*1), X4
+	VINSERTPS     $0x20, 24(DX)(CX*1), X4, X4
 	VADDPS        X3, X4, X4
-	VMOVSD        X4, 16(DX)(R8*1)
-	VEXTRACTPS    $0x02, X4, 24(DX)(R8*1)
+	VMOVSD        X4, 16(DX)(CX*1)
+	VEXTRACTPS    $0x02, X4, 24(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSD        16(BX)(R8*1), X4
-	VINSERTPS     $0x20, 24(BX)(R8*1), X4, X4
+	VMOVSD        16(BX)(CX*1), X4
+	VINSERTPS     $0x20, 24(BX)(CX*1), X4, X4
 	VADDPS        X3, X4, X4
-	VMOVSD        X4, 16(BX)(R8*1)
-	VEXTRACTPS    $0x02, X4, 24(BX)(R8*1)
+	VMOVSD        X4, 16(BX)(CX*1)
+	VEXTRACTPS    $0x02, X4, 24(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        16(SI)(R8*1), X3
-	VINSERTPS     $0x20, 24(SI)(R8*1), X3, X3
+	VMOVSD        16(SI)(CX*1), X3
+	VINSERTPS     $0x20, 24(SI)(CX*1), X3, X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 16(SI)(R8*1)
-	VEXTRACTPS    $0x02, X3, 24(SI)(R8*1)
-	VMOVSD        16(AX)(R8*2), X0
-	VINSERTPS     $0x20, 24(AX)(R8*2), X0, X0
+	VMOVSD        X3, 16(SI)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(SI)(CX*1)
+	VMOVSD        16(AX)(CX*2), X0
+	VINSERTPS     $0x20, 24(AX)(CX*2), X0, X0
 	VADDPS        X2, X0, X0
-	VMOVSD        X0, 16(AX)(R8*2)
-	VEXTRACTPS    $0x02, X0, 24(AX)(R8*2)
+	VMOVSD        X0, 16(AX)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSD        16(DX)(R8*2), X3
-	VINSERTPS     $0x20, 24(DX)(R8*2), X3, X3
+	VMOVSD        16(DX)(CX*2), X3
+	VINSERTPS     $0x20, 24(DX)(CX*2), X3, X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 16(DX)(R8*2)
-	VEXTRACTPS    $0x02, X3, 24(DX)(R8*2)
+	VMOVSD        X3, 16(DX)(CX*2)
+	VEXTRACTPS    $0x02, X3, 24(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSD        16(BX)(R8*2), X3
-	VINSERTPS     $0x20, 24(BX)(R8*2), X3, X3
+	VMOVSD        16(BX)(CX*2), X3
+	VINSERTPS     $0x20, 24(BX)(CX*2), X3, X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 16(BX)(R8*2)
-	VEXTRACTPS    $0x02, X3, 24(BX)(R8*2)
+	VMOVSD        X3, 16(BX)(CX*2)
+	VEXTRACTPS    $0x02, X3, 24(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSD        16(SI)(R8*2), X2
-	VINSERTPS     $0x20, 24(SI)(R8*2), X2, X2
+	VMOVSD        16(SI)(CX*2), X2
+	VINSERTPS     $0x20, 24(SI)(CX*2), X2, X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 16(SI)(R8*2)
-	VEXTRACTPS    $0x02, X2, 24(SI)(R8*2)
-	VMOVSD        16(AX)(CX*1), X0
-	VINSERTPS     $0x20, 24(AX)(CX*1), X0, X0
+	VMOVSD        X2, 16(SI)(CX*2)
+	VEXTRACTPS    $0x02, X2, 24(SI)(CX*2)
+	VMOVSD        16(AX)(R8*1), X0
+	VINSERTPS     $0x20, 24(AX)(R8*1), X0, X0
 	VADDPS        X1, X0, X0
-	VMOVSD        X0, 16(AX)(CX*1)
-	VEXTRACTPS    $0x02, X0, 24(AX)(CX*1)
+	VMOVSD        X0, 16(AX)(R8*1)
+	VEXTRACTPS    $0x02, X0, 24(AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSD        16(DX)(CX*1), X2
-	VINSERTPS     $0x20, 24(DX)(CX*1), X2, X2
+	VMOVSD        16(DX)(R8*1), X2
+	VINSERTPS     $0x20, 24(DX)(R8*1), X2, X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 16(DX)(CX*1)
-	VEXTRACTPS    $0x02, X2, 24(DX)(CX*1)
+	VMOVSD        X2, 16(DX)(R8*1)
+	VEXTRACTPS    $0x02, X2, 24(DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSD        16(BX)(CX*1), X2
-	VINSERTPS     $0x20, 24(BX)(CX*1), X2, X2
+	VMOVSD        16(BX)(R8*1), X2
+	VINSERTPS     $0x20, 24(BX)(R8*1), X2, X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 16(BX)(CX*1)
-	VEXTRACTPS    $0x02, X2, 24(BX)(CX*1)
+	VMOVSD        X2, 16(BX)(R8*1)
+	VEXTRACTPS    $0x02, X2, 24(BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVSD        16(SI)(CX*1), X1
-	VINSERTPS     $0x20, 24(SI)(CX*1), X1, X1
+	VMOVSD        16(SI)(R8*1), X1
+	VINSERTPS     $0x20, 24(SI)(R8*1), X1, X1
 	VADDPS        X0, X1, X1
-	VMOVSD        X1, 16(SI)(CX*1)
-	VEXTRACTPS    $0x02, X1, 24(SI)(CX*1)
+	VMOVSD        X1, 16(SI)(R8*1)
+	VEXTRACTPS    $0x02, X1, 24(SI)(R8*1)
 	VZEROUPPER
 	RET
 
@@ -19778,27 +20041,27 @@ set:
 	VMOVUPS       X3, (BX)
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVUPS       X2, (SI)
-	VMOVUPS       X1, (AX)(R8*1)
+	VMOVUPS       X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       X2, (DX)(R8*1)
+	VMOVUPS       X2, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       X2, (BX)(R8*1)
+	VMOVUPS       X2, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       X1, (SI)(R8*1)
-	VMOVUPS       X7, (AX)(R8*2)
+	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X7, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z7, X1
-	VMOVUPS       X1, (DX)(R8*2)
+	VMOVUPS       X1, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z7, X1
-	VMOVUPS       X1, (BX)(R8*2)
+	VMOVUPS       X1, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z7, X1
-	VMOVUPS       X1, (SI)(R8*2)
-	VMOVUPS       X0, (AX)(CX*1)
+	VMOVUPS       X1, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (DX)(CX*1)
+	VMOVUPS       X1, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (BX)(CX*1)
+	VMOVUPS       X1, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, (SI)(CX*1)
+	VMOVUPS       X0, (SI)(R8*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z6, Z6, Z2
@@ -19818,45 +20081,45 @@ set:
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVSD        X3, 16(SI)
 	VEXTRACTPS    $0x02, X3, 24(SI)
-	VMOVSD        X0, 16(AX)(R8*1)
-	VEXTRACTPS    $0x02, X0, 24(AX)(R8*1)
+	VMOVSD        X0, 16(AX)(CX*1)
+	VEXTRACTPS    $0x02, X0, 24(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSD        X3, 16(DX)(R8*1)
-	VEXTRACTPS    $0x02, X3, 24(DX)(R8*1)
+	VMOVSD        X3, 16(DX)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSD        X3, 16(BX)(R8*1)
-	VEXTRACTPS    $0x02, X3, 24(BX)(R8*1)
+	VMOVSD        X3, 16(BX)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        X0, 16(SI)(R8*1)
-	VEXTRACTPS    $0x02, X0, 24(SI)(R8*1)
-	VMOVSD        X2, 16(AX)(R8*2)
-	VEXTRACTPS    $0x02, X2, 24(AX)(R8*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSD        X0, 16(DX)(R8*2)
-	VEXTRACTPS    $0x02, X0, 24(DX)(R8*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSD        X0, 16(BX)(R8*2)
-	VEXTRACTPS    $0x02, X0, 24(BX)(R8*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSD        X0, 16(SI)(R8*2)
-	VEXTRACTPS    $0x02, X0, 24(SI)(R8*2)
-	VMOVSD        X1, 16(AX)(CX*1)
-	VEXTRACTPS    $0x02, X1, 24(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSD        X0, 16(DX)(CX*1)
-	VEXTRACTPS    $0x02, X0, 24(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSD        X0, 16(BX)(CX*1)
-	VEXTRACTPS    $0x02, X0, 24(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVSD        X0, 16(SI)(CX*1)
 	VEXTRACTPS    $0x02, X0, 24(SI)(CX*1)
+	VMOVSD        X2, 16(AX)(CX*2)
+	VEXTRACTPS    $0x02, X2, 24(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 16(DX)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 16(BX)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 16(SI)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(SI)(CX*2)
+	VMOVSD        X1, 16(AX)(R8*1)
+	VEXTRACTPS    $0x02, X1, 24(AX)(R8*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 16(DX)(R8*1)
+	VEXTRACTPS    $0x02, X0, 24(DX)(R8*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 16(BX)(R8*1)
+	VEXTRACTPS    $0x02, X0, 24(BX)(R8*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 16(SI)(R8*1)
+	VEXTRACTPS    $0x02, X0, 24(SI)(R8*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow8(d *[10]uint64)
+// func avx512Narrow8x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow8(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow8x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -19975,8 +20238,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), BX
 	LEAQ          (BX)(CX*4), SI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(DI), R8
+	LEAQ          (CX)(CX*2), R8
 	CMPQ          72(DI), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z8
@@ -20002,51 +20264,51 @@ store:
 	VMOVUPS       (SI), X3
 	VADDPS        X2, X3, X3
 	VMOVUPS       X3, (SI)
-	VMOVUPS       (AX)(R8*1), X2
+	VMOVUPS       (AX)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (AX)(R8*1)
+	VMOVUPS       X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       (DX)(R8*1), X3
+	VMOVUPS       (DX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (DX)(R8*1)
+	VMOVUPS       X3, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       (BX)(R8*1), X3
+	VMOVUPS       (BX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (BX)(R8*1)
+	VMOVUPS       X3, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       (SI)(R8*1), X2
+	VMOVUPS       (SI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(R8*1)
-	VMOVUPS       (AX)(R8*2), X1
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X1
 	VADDPS        X8, X1, X1
-	VMOVUPS       X1, (AX)(R8*2)
+	VMOVUPS       X1, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z8, X1
-	VMOVUPS       (DX)(R8*2), X2
+	VMOVUPS       (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(R8*2)
+	VMOVUPS       X2, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z8, X1
-	VMOVUPS       (BX)(R8*2), X2
+	VMOVUPS       (BX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(R8*2)
+	VMOVUPS       X2, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z8, X1
-	VMOVUPS       (SI)(R8*2), X2
+	VMOVUPS       (SI)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(R8*2)
-	VMOVUPS       (AX)(CX*1), X1
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       (AX)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (AX)(CX*1)
+	VMOVUPS       X1, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       (DX)(CX*1), X2
+	VMOVUPS       (DX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(CX*1)
+	VMOVUPS       X2, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       (BX)(CX*1), X2
+	VMOVUPS       (BX)(R8*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(CX*1)
+	VMOVUPS       X2, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       (SI)(CX*1), X1
+	VMOVUPS       (SI)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X1, (SI)(R8*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -20070,51 +20332,51 @@ store:
 	VMOVUPS       16(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVUPS       X4, 16(SI)
-	VMOVUPS       16(AX)(R8*1), X3
+	VMOVUPS       16(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(AX)(R8*1)
+	VMOVUPS       X3, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       16(DX)(R8*1), X4
+	VMOVUPS       16(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(DX)(R8*1)
+	VMOVUPS       X4, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       16(BX)(R8*1), X4
+	VMOVUPS       16(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(BX)(R8*1)
+	VMOVUPS       X4, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       16(SI)(R8*1), X3
+	VMOVUPS       16(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(SI)(R8*1)
-	VMOVUPS       16(AX)(R8*2), X0
+	VMOVUPS       X3, 16(SI)(CX*1)
+	VMOVUPS       16(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVUPS       X0, 16(AX)(R8*2)
+	VMOVUPS       X0, 16(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       16(DX)(R8*2), X3
+	VMOVUPS       16(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(DX)(R8*2)
+	VMOVUPS       X3, 16(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       16(BX)(R8*2), X3
+	VMOVUPS       16(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(BX)(R8*2)
+	VMOVUPS       X3, 16(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       16(SI)(R8*2), X2
+	VMOVUPS       16(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(SI)(R8*2)
-	VMOVUPS       16(AX)(CX*1), X0
+	VMOVUPS       X2, 16(SI)(CX*2)
+	VMOVUPS       16(AX)(R8*1), X0
 	VADDPS        X1, X0, X0
-	VMOVUPS       X0, 16(AX)(CX*1)
+	VMOVUPS       X0, 16(AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       16(DX)(CX*1), X2
+	VMOVUPS       16(DX)(R8*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(DX)(CX*1)
+	VMOVUPS       X2, 16(DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       16(BX)(CX*1), X2
+	VMOVUPS       16(BX)(R8*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(BX)(CX*1)
+	VMOVUPS       X2, 16(BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVUPS       16(SI)(CX*1), X1
+	VMOVUPS       16(SI)(R8*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, 16(SI)(CX*1)
+	VMOVUPS       X1, 16(SI)(R8*1)
 	VZEROUPPER
 	RET
 
@@ -20134,27 +20396,27 @@ set:
 	VMOVUPS       X3, (BX)
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVUPS       X2, (SI)
-	VMOVUPS       X1, (AX)(R8*1)
+	VMOVUPS       X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       X2, (DX)(R8*1)
+	VMOVUPS       X2, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       X2, (BX)(R8*1)
+	VMOVUPS       X2, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       X1, (SI)(R8*1)
-	VMOVUPS       X8, (AX)(R8*2)
+	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X8, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z8, X1
-	VMOVUPS       X1, (DX)(R8*2)
+	VMOVUPS       X1, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z8, X1
-	VMOVUPS       X1, (BX)(R8*2)
+	VMOVUPS       X1, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z8, X1
-	VMOVUPS       X1, (SI)(R8*2)
-	VMOVUPS       X0, (AX)(CX*1)
+	VMOVUPS       X1, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R8*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (DX)(CX*1)
+	VMOVUPS       X1, (DX)(R8*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (BX)(CX*1)
+	VMOVUPS       X1, (BX)(R8*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, (SI)(CX*1)
+	VMOVUPS       X0, (SI)(R8*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -20170,33 +20432,33 @@ set:
 	VMOVUPS       X4, 16(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVUPS       X3, 16(SI)
-	VMOVUPS       X0, 16(AX)(R8*1)
+	VMOVUPS       X0, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       X3, 16(DX)(R8*1)
+	VMOVUPS       X3, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       X3, 16(BX)(R8*1)
+	VMOVUPS       X3, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, 16(SI)(R8*1)
-	VMOVUPS       X2, 16(AX)(R8*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       X0, 16(DX)(R8*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       X0, 16(BX)(R8*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       X0, 16(SI)(R8*2)
-	VMOVUPS       X1, 16(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       X0, 16(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       X0, 16(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVUPS       X0, 16(SI)(CX*1)
+	VMOVUPS       X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(SI)(CX*2)
+	VMOVUPS       X1, 16(AX)(R8*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(DX)(R8*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(BX)(R8*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(SI)(R8*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow9(d *[10]uint64)
+// func avx512Narrow9x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow9(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow9x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -20324,8 +20586,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), BX
 	LEAQ          (BX)(CX*4), SI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(R8), DI
+	LEAQ          (CX)(CX*2), DI
 	CMPQ          72(R8), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z9
@@ -20351,51 +20612,51 @@ store:
 	VMOVUPS       (SI), X3
 	VADDPS        X2, X3, X3
 	VMOVUPS       X3, (SI)
-	VMOVUPS       (AX)(DI*1), X2
+	VMOVUPS       (AX)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (AX)(DI*1)
+	VMOVUPS       X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       (DX)(DI*1), X3
+	VMOVUPS       (DX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (DX)(DI*1)
+	VMOVUPS       X3, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       (BX)(DI*1), X3
+	VMOVUPS       (BX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (BX)(DI*1)
+	VMOVUPS       X3, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       (SI)(DI*1), X2
+	VMOVUPS       (SI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(DI*1)
-	VMOVUPS       (AX)(DI*2), X1
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X1
 	VADDPS        X9, X1, X1
-	VMOVUPS       X1, (AX)(DI*2)
+	VMOVUPS       X1, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z9, X1
-	VMOVUPS       (DX)(DI*2), X2
+	VMOVUPS       (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(DI*2)
+	VMOVUPS       X2, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z9, X1
-	VMOVUPS       (BX)(DI*2), X2
+	VMOVUPS       (BX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(DI*2)
+	VMOVUPS       X2, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z9, X1
-	VMOVUPS       (SI)(DI*2), X2
+	VMOVUPS       (SI)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(DI*2)
-	VMOVUPS       (AX)(CX*1), X1
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       (AX)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (AX)(CX*1)
+	VMOVUPS       X1, (AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       (DX)(CX*1), X2
+	VMOVUPS       (DX)(DI*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(CX*1)
+	VMOVUPS       X2, (DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       (BX)(CX*1), X2
+	VMOVUPS       (BX)(DI*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(CX*1)
+	VMOVUPS       X2, (BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       (SI)(CX*1), X1
+	VMOVUPS       (SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X1, (SI)(DI*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -20419,51 +20680,51 @@ store:
 	VMOVUPS       16(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVUPS       X4, 16(SI)
-	VMOVUPS       16(AX)(DI*1), X3
+	VMOVUPS       16(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(AX)(DI*1)
+	VMOVUPS       X3, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       16(DX)(DI*1), X4
+	VMOVUPS       16(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(DX)(DI*1)
+	VMOVUPS       X4, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       16(BX)(DI*1), X4
+	VMOVUPS       16(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(BX)(DI*1)
+	VMOVUPS       X4, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       16(SI)(DI*1), X3
+	VMOVUPS       16(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(SI)(DI*1)
-	VMOVUPS       16(AX)(DI*2), X0
+	VMOVUPS       X3, 16(SI)(CX*1)
+	VMOVUPS       16(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVUPS       X0, 16(AX)(DI*2)
+	VMOVUPS       X0, 16(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       16(DX)(DI*2), X3
+	VMOVUPS       16(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(DX)(DI*2)
+	VMOVUPS       X3, 16(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       16(BX)(DI*2), X3
+	VMOVUPS       16(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(BX)(DI*2)
+	VMOVUPS       X3, 16(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       16(SI)(DI*2), X2
+	VMOVUPS       16(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(SI)(DI*2)
-	VMOVUPS       16(AX)(CX*1), X0
+	VMOVUPS       X2, 16(SI)(CX*2)
+	VMOVUPS       16(AX)(DI*1), X0
 	VADDPS        X1, X0, X0
-	VMOVUPS       X0, 16(AX)(CX*1)
+	VMOVUPS       X0, 16(AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       16(DX)(CX*1), X2
+	VMOVUPS       16(DX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(DX)(CX*1)
+	VMOVUPS       X2, 16(DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       16(BX)(CX*1), X2
+	VMOVUPS       16(BX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(BX)(CX*1)
+	VMOVUPS       X2, 16(BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVUPS       16(SI)(CX*1), X1
+	VMOVUPS       16(SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, 16(SI)(CX*1)
+	VMOVUPS       X1, 16(SI)(DI*1)
 	VUNPCKLPS     Z8, Z8, Z0
 	VUNPCKHPS     Z8, Z8, Z1
 	VUNPCKLPS     Z8, Z8, Z2
@@ -20487,51 +20748,51 @@ store:
 	VMOVSS        32(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVSS        X4, 32(SI)
-	VMOVSS        32(AX)(DI*1), X3
+	VMOVSS        32(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVSS        X3, 32(AX)(DI*1)
+	VMOVSS        X3, 32(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSS        32(DX)(DI*1), X4
+	VMOVSS        32(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVSS        X4, 32(DX)(DI*1)
+	VMOVSS        X4, 32(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSS        32(BX)(DI*1), X4
+	VMOVSS        32(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVSS        X4, 32(BX)(DI*1)
+	VMOVSS        X4, 32(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSS        32(SI)(DI*1), X3
+	VMOVSS        32(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVSS        X3, 32(SI)(DI*1)
-	VMOVSS        32(AX)(DI*2), X0
+	VMOVSS        X3, 32(SI)(CX*1)
+	VMOVSS        32(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVSS        X0, 32(AX)(DI*2)
+	VMOVSS        X0, 32(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSS        32(DX)(DI*2), X3
+	VMOVSS        32(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVSS        X3, 32(DX)(DI*2)
+	VMOVSS        X3, 32(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSS        32(BX)(DI*2), X3
+	VMOVSS        32(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVSS        X3, 32(BX)(DI*2)
+	VMOVSS        X3, 32(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSS        32(SI)(DI*2), X2
+	VMOVSS        32(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVSS        X2, 32(SI)(DI*2)
-	VMOVSS        32(AX)(CX*1), X0
+	VMOVSS        X2, 32(SI)(CX*2)
+	VMOVSS        32(AX)(DI*1), X0
 	VADDPS        X1, X0, X0
-	VMOVSS        X0, 32(AX)(CX*1)
+	VMOVSS        X0, 32(AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSS        32(DX)(CX*1), X2
+	VMOVSS        32(DX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVSS        X2, 32(DX)(CX*1)
+	VMOVSS        X2, 32(DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSS        32(BX)(CX*1), X2
+	VMOVSS        32(BX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVSS        X2, 32(BX)(CX*1)
+	VMOVSS        X2, 32(BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVSS        32(SI)(CX*1), X1
+	VMOVSS        32(SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVSS        X1, 32(SI)(CX*1)
+	VMOVSS        X1, 32(SI)(DI*1)
 	VZEROUPPER
 	RET
 
@@ -20551,27 +20812,27 @@ set:
 	VMOVUPS       X3, (BX)
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVUPS       X2, (SI)
-	VMOVUPS       X1, (AX)(DI*1)
+	VMOVUPS       X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       X2, (DX)(DI*1)
+	VMOVUPS       X2, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       X2, (BX)(DI*1)
+	VMOVUPS       X2, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       X1, (SI)(DI*1)
-	VMOVUPS       X9, (AX)(DI*2)
+	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X9, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z9, X1
-	VMOVUPS       X1, (DX)(DI*2)
+	VMOVUPS       X1, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z9, X1
-	VMOVUPS       X1, (BX)(DI*2)
+	VMOVUPS       X1, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z9, X1
-	VMOVUPS       X1, (SI)(DI*2)
-	VMOVUPS       X0, (AX)(CX*1)
+	VMOVUPS       X1, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (DX)(CX*1)
+	VMOVUPS       X1, (DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (BX)(CX*1)
+	VMOVUPS       X1, (BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, (SI)(CX*1)
+	VMOVUPS       X0, (SI)(DI*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -20587,27 +20848,27 @@ set:
 	VMOVUPS       X4, 16(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVUPS       X3, 16(SI)
-	VMOVUPS       X0, 16(AX)(DI*1)
+	VMOVUPS       X0, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       X3, 16(DX)(DI*1)
+	VMOVUPS       X3, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       X3, 16(BX)(DI*1)
+	VMOVUPS       X3, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, 16(SI)(DI*1)
-	VMOVUPS       X2, 16(AX)(DI*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       X0, 16(DX)(DI*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       X0, 16(BX)(DI*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       X0, 16(SI)(DI*2)
-	VMOVUPS       X1, 16(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       X0, 16(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       X0, 16(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVUPS       X0, 16(SI)(CX*1)
+	VMOVUPS       X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(SI)(CX*2)
+	VMOVUPS       X1, 16(AX)(DI*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(DX)(DI*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(BX)(DI*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(SI)(DI*1)
 	VUNPCKLPS     Z8, Z8, Z0
 	VUNPCKHPS     Z8, Z8, Z1
 	VUNPCKLPS     Z8, Z8, Z2
@@ -20623,33 +20884,33 @@ set:
 	VMOVSS        X4, 32(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVSS        X3, 32(SI)
-	VMOVSS        X0, 32(AX)(DI*1)
+	VMOVSS        X0, 32(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSS        X3, 32(DX)(DI*1)
+	VMOVSS        X3, 32(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSS        X3, 32(BX)(DI*1)
+	VMOVSS        X3, 32(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSS        X0, 32(SI)(DI*1)
-	VMOVSS        X2, 32(AX)(DI*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSS        X0, 32(DX)(DI*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSS        X0, 32(BX)(DI*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSS        X0, 32(SI)(DI*2)
-	VMOVSS        X1, 32(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSS        X0, 32(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSS        X0, 32(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVSS        X0, 32(SI)(CX*1)
+	VMOVSS        X2, 32(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        X0, 32(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        X0, 32(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        X0, 32(SI)(CX*2)
+	VMOVSS        X1, 32(AX)(DI*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        X0, 32(DX)(DI*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        X0, 32(BX)(DI*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        X0, 32(SI)(DI*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow10(d *[10]uint64)
+// func avx512Narrow10x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow10(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow10x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -20783,8 +21044,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), BX
 	LEAQ          (BX)(CX*4), SI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(R8), DI
+	LEAQ          (CX)(CX*2), DI
 	CMPQ          72(R8), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z10
@@ -20810,51 +21070,51 @@ store:
 	VMOVUPS       (SI), X3
 	VADDPS        X2, X3, X3
 	VMOVUPS       X3, (SI)
-	VMOVUPS       (AX)(DI*1), X2
+	VMOVUPS       (AX)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (AX)(DI*1)
+	VMOVUPS       X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       (DX)(DI*1), X3
+	VMOVUPS       (DX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (DX)(DI*1)
+	VMOVUPS       X3, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       (BX)(DI*1), X3
+	VMOVUPS       (BX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (BX)(DI*1)
+	VMOVUPS       X3, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       (SI)(DI*1), X2
+	VMOVUPS       (SI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(DI*1)
-	VMOVUPS       (AX)(DI*2), X1
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X1
 	VADDPS        X10, X1, X1
-	VMOVUPS       X1, (AX)(DI*2)
+	VMOVUPS       X1, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z10, X1
-	VMOVUPS       (DX)(DI*2), X2
+	VMOVUPS       (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(DI*2)
+	VMOVUPS       X2, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z10, X1
-	VMOVUPS       (BX)(DI*2), X2
+	VMOVUPS       (BX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(DI*2)
+	VMOVUPS       X2, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z10, X1
-	VMOVUPS       (SI)(DI*2), X2
+	VMOVUPS       (SI)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(DI*2)
-	VMOVUPS       (AX)(CX*1), X1
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       (AX)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (AX)(CX*1)
+	VMOVUPS       X1, (AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       (DX)(CX*1), X2
+	VMOVUPS       (DX)(DI*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(CX*1)
+	VMOVUPS       X2, (DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       (BX)(CX*1), X2
+	VMOVUPS       (BX)(DI*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(CX*1)
+	VMOVUPS       X2, (BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       (SI)(CX*1), X1
+	VMOVUPS       (SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X1, (SI)(DI*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -20878,51 +21138,51 @@ store:
 	VMOVUPS       16(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVUPS       X4, 16(SI)
-	VMOVUPS       16(AX)(DI*1), X3
+	VMOVUPS       16(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(AX)(DI*1)
+	VMOVUPS       X3, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       16(DX)(DI*1), X4
+	VMOVUPS       16(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(DX)(DI*1)
+	VMOVUPS       X4, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       16(BX)(DI*1), X4
+	VMOVUPS       16(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(BX)(DI*1)
+	VMOVUPS       X4, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       16(SI)(DI*1), X3
+	VMOVUPS       16(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(SI)(DI*1)
-	VMOVUPS       16(AX)(DI*2), X0
+	VMOVUPS       X3, 16(SI)(CX*1)
+	VMOVUPS       16(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVUPS       X0, 16(AX)(DI*2)
+	VMOVUPS       X0, 16(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       16(DX)(DI*2), X3
+	VMOVUPS       16(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(DX)(DI*2)
+	VMOVUPS       X3, 16(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       16(BX)(DI*2), X3
+	VMOVUPS       16(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(BX)(DI*2)
+	VMOVUPS       X3, 16(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       16(SI)(DI*2), X2
+	VMOVUPS       16(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(SI)(DI*2)
-	VMOVUPS       16(AX)(CX*1), X0
+	VMOVUPS       X2, 16(SI)(CX*2)
+	VMOVUPS       16(AX)(DI*1), X0
 	VADDPS        X1, X0, X0
-	VMOVUPS       X0, 16(AX)(CX*1)
+	VMOVUPS       X0, 16(AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       16(DX)(CX*1), X2
+	VMOVUPS       16(DX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(DX)(CX*1)
+	VMOVUPS       X2, 16(DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       16(BX)(CX*1), X2
+	VMOVUPS       16(BX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(BX)(CX*1)
+	VMOVUPS       X2, 16(BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVUPS       16(SI)(CX*1), X1
+	VMOVUPS       16(SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, 16(SI)(CX*1)
+	VMOVUPS       X1, 16(SI)(DI*1)
 	VUNPCKLPS     Z9, Z8, Z0
 	VUNPCKHPS     Z9, Z8, Z1
 	VUNPCKLPS     Z9, Z9, Z2
@@ -20946,51 +21206,51 @@ store:
 	VMOVSD        32(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVSD        X4, 32(SI)
-	VMOVSD        32(AX)(DI*1), X3
+	VMOVSD        32(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 32(AX)(DI*1)
+	VMOVSD        X3, 32(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSD        32(DX)(DI*1), X4
+	VMOVSD        32(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVSD        X4, 32(DX)(DI*1)
+	VMOVSD        X4, 32(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSD        32(BX)(DI*1), X4
+	VMOVSD        32(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVSD        X4, 32(BX)(DI*1)
+	VMOVSD        X4, 32(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        32(SI)(DI*1), X3
+	VMOVSD        32(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 32(SI)(DI*1)
-	VMOVSD        32(AX)(DI*2), X0
+	VMOVSD        X3, 32(SI)(CX*1)
+	VMOVSD        32(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVSD        X0, 32(AX)(DI*2)
+	VMOVSD        X0, 32(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSD        32(DX)(DI*2), X3
+	VMOVSD        32(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 32(DX)(DI*2)
+	VMOVSD        X3, 32(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSD        32(BX)(DI*2), X3
+	VMOVSD        32(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 32(BX)(DI*2)
+	VMOVSD        X3, 32(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSD        32(SI)(DI*2), X2
+	VMOVSD        32(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 32(SI)(DI*2)
-	VMOVSD        32(AX)(CX*1), X0
+	VMOVSD        X2, 32(SI)(CX*2)
+	VMOVSD        32(AX)(DI*1), X0
 	VADDPS        X1, X0, X0
-	VMOVSD        X0, 32(AX)(CX*1)
+	VMOVSD        X0, 32(AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSD        32(DX)(CX*1), X2
+	VMOVSD        32(DX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 32(DX)(CX*1)
+	VMOVSD        X2, 32(DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSD        32(BX)(CX*1), X2
+	VMOVSD        32(BX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 32(BX)(CX*1)
+	VMOVSD        X2, 32(BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVSD        32(SI)(CX*1), X1
+	VMOVSD        32(SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVSD        X1, 32(SI)(CX*1)
+	VMOVSD        X1, 32(SI)(DI*1)
 	VZEROUPPER
 	RET
 
@@ -21010,27 +21270,27 @@ set:
 	VMOVUPS       X3, (BX)
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVUPS       X2, (SI)
-	VMOVUPS       X1, (AX)(DI*1)
+	VMOVUPS       X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       X2, (DX)(DI*1)
+	VMOVUPS       X2, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       X2, (BX)(DI*1)
+	VMOVUPS       X2, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       X1, (SI)(DI*1)
-	VMOVUPS       X10, (AX)(DI*2)
+	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X10, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z10, X1
-	VMOVUPS       X1, (DX)(DI*2)
+	VMOVUPS       X1, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z10, X1
-	VMOVUPS       X1, (BX)(DI*2)
+	VMOVUPS       X1, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z10, X1
-	VMOVUPS       X1, (SI)(DI*2)
-	VMOVUPS       X0, (AX)(CX*1)
+	VMOVUPS       X1, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (DX)(CX*1)
+	VMOVUPS       X1, (DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (BX)(CX*1)
+	VMOVUPS       X1, (BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, (SI)(CX*1)
+	VMOVUPS       X0, (SI)(DI*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -21046,27 +21306,27 @@ set:
 	VMOVUPS       X4, 16(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVUPS       X3, 16(SI)
-	VMOVUPS       X0, 16(AX)(DI*1)
+	VMOVUPS       X0, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       X3, 16(DX)(DI*1)
+	VMOVUPS       X3, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       X3, 16(BX)(DI*1)
+	VMOVUPS       X3, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, 16(SI)(DI*1)
-	VMOVUPS       X2, 16(AX)(DI*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       X0, 16(DX)(DI*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       X0, 16(BX)(DI*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       X0, 16(SI)(DI*2)
-	VMOVUPS       X1, 16(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       X0, 16(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       X0, 16(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVUPS       X0, 16(SI)(CX*1)
+	VMOVUPS       X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(SI)(CX*2)
+	VMOVUPS       X1, 16(AX)(DI*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(DX)(DI*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(BX)(DI*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(SI)(DI*1)
 	VUNPCKLPS     Z9, Z8, Z0
 	VUNPCKHPS     Z9, Z8, Z1
 	VUNPCKLPS     Z9, Z9, Z2
@@ -21082,33 +21342,33 @@ set:
 	VMOVSD        X4, 32(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVSD        X3, 32(SI)
-	VMOVSD        X0, 32(AX)(DI*1)
+	VMOVSD        X0, 32(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSD        X3, 32(DX)(DI*1)
+	VMOVSD        X3, 32(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSD        X3, 32(BX)(DI*1)
+	VMOVSD        X3, 32(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        X0, 32(SI)(DI*1)
-	VMOVSD        X2, 32(AX)(DI*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSD        X0, 32(DX)(DI*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSD        X0, 32(BX)(DI*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSD        X0, 32(SI)(DI*2)
-	VMOVSD        X1, 32(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSD        X0, 32(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSD        X0, 32(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVSD        X0, 32(SI)(CX*1)
+	VMOVSD        X2, 32(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 32(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 32(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 32(SI)(CX*2)
+	VMOVSD        X1, 32(AX)(DI*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 32(DX)(DI*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 32(BX)(DI*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 32(SI)(DI*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow11(d *[10]uint64)
+// func avx512Narrow11x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow11(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow11x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -21248,8 +21508,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), BX
 	LEAQ          (BX)(CX*4), SI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(R8), DI
+	LEAQ          (CX)(CX*2), DI
 	CMPQ          72(R8), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z11
@@ -21275,51 +21534,51 @@ store:
 	VMOVUPS       (SI), X3
 	VADDPS        X2, X3, X3
 	VMOVUPS       X3, (SI)
-	VMOVUPS       (AX)(DI*1), X2
+	VMOVUPS       (AX)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (AX)(DI*1)
+	VMOVUPS       X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       (DX)(DI*1), X3
+	VMOVUPS       (DX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (DX)(DI*1)
+	VMOVUPS       X3, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       (BX)(DI*1), X3
+	VMOVUPS       (BX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (BX)(DI*1)
+	VMOVUPS       X3, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       (SI)(DI*1), X2
+	VMOVUPS       (SI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(DI*1)
-	VMOVUPS       (AX)(DI*2), X1
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X1
 	VADDPS        X11, X1, X1
-	VMOVUPS       X1, (AX)(DI*2)
+	VMOVUPS       X1, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z11, X1
-	VMOVUPS       (DX)(DI*2), X2
+	VMOVUPS       (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(DI*2)
+	VMOVUPS       X2, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z11, X1
-	VMOVUPS       (BX)(DI*2), X2
+	VMOVUPS       (BX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(DI*2)
+	VMOVUPS       X2, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z11, X1
-	VMOVUPS       (SI)(DI*2), X2
+	VMOVUPS       (SI)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(DI*2)
-	VMOVUPS       (AX)(CX*1), X1
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       (AX)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (AX)(CX*1)
+	VMOVUPS       X1, (AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       (DX)(CX*1), X2
+	VMOVUPS       (DX)(DI*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(CX*1)
+	VMOVUPS       X2, (DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       (BX)(CX*1), X2
+	VMOVUPS       (BX)(DI*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(CX*1)
+	VMOVUPS       X2, (BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       (SI)(CX*1), X1
+	VMOVUPS       (SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X1, (SI)(DI*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -21343,51 +21602,51 @@ store:
 	VMOVUPS       16(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVUPS       X4, 16(SI)
-	VMOVUPS       16(AX)(DI*1), X3
+	VMOVUPS       16(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(AX)(DI*1)
+	VMOVUPS       X3, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       16(DX)(DI*1), X4
+	VMOVUPS       16(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(DX)(DI*1)
+	VMOVUPS       X4, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       16(BX)(DI*1), X4
+	VMOVUPS       16(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(BX)(DI*1)
+	VMOVUPS       X4, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       16(SI)(DI*1), X3
+	VMOVUPS       16(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(SI)(DI*1)
-	VMOVUPS       16(AX)(DI*2), X0
+	VMOVUPS       X3, 16(SI)(CX*1)
+	VMOVUPS       16(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVUPS       X0, 16(AX)(DI*2)
+	VMOVUPS       X0, 16(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       16(DX)(DI*2), X3
+	VMOVUPS       16(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(DX)(DI*2)
+	VMOVUPS       X3, 16(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       16(BX)(DI*2), X3
+	VMOVUPS       16(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(BX)(DI*2)
+	VMOVUPS       X3, 16(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       16(SI)(DI*2), X2
+	VMOVUPS       16(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(SI)(DI*2)
-	VMOVUPS       16(AX)(CX*1), X0
+	VMOVUPS       X2, 16(SI)(CX*2)
+	VMOVUPS       16(AX)(DI*1), X0
 	VADDPS        X1, X0, X0
-	VMOVUPS       X0, 16(AX)(CX*1)
+	VMOVUPS       X0, 16(AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       16(DX)(CX*1), X2
+	VMOVUPS       16(DX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(DX)(CX*1)
+	VMOVUPS       X2, 16(DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       16(BX)(CX*1), X2
+	VMOVUPS       16(BX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(BX)(CX*1)
+	VMOVUPS       X2, 16(BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVUPS       16(SI)(CX*1), X1
+	VMOVUPS       16(SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, 16(SI)(CX*1)
+	VMOVUPS       X1, 16(SI)(DI*1)
 	VUNPCKLPS     Z9, Z8, Z0
 	VUNPCKHPS     Z9, Z8, Z1
 	VUNPCKLPS     Z10, Z10, Z2
@@ -21419,75 +21678,75 @@ store:
 	VADDPS        X3, X4, X4
 	VMOVSD        X4, 32(SI)
 	VEXTRACTPS    $0x02, X4, 40(SI)
-	VMOVSD        32(AX)(DI*1), X3
-	VINSERTPS     $0x20, 40(AX)(DI*1), X3, X3
+	VMOVSD        32(AX)(CX*1), X3
+	VINSERTPS     $0x20, 40(AX)(CX*1), X3, X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 32(AX)(DI*1)
-	VEXTRACTPS    $0x02, X3, 40(AX)(DI*1)
+	VMOVSD        X3, 32(AX)(CX*1)
+	VEXTRACTPS    $0x02, X3, 40(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSD        32(DX)(DI*1), X4
-	VINSERTPS     $0x20, 40(DX)(DI*1), X4, X4
+	VMOVSD        32(DX)(CX*1), X4
+	VINSERTPS     $0x20, 40(DX)(CX*1), X4, X4
 	VADDPS        X3, X4, X4
-	VMOVSD        X4, 32(DX)(DI*1)
-	VEXTRACTPS    $0x02, X4, 40(DX)(DI*1)
+	VMOVSD        X4, 32(DX)(CX*1)
+	VEXTRACTPS    $0x02, X4, 40(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSD        32(BX)(DI*1), X4
-	VINSERTPS     $0x20, 40(BX)(DI*1), X4, X4
+	VMOVSD        32(BX)(CX*1), X4
+	VINSERTPS     $0x20, 40(BX)(CX*1), X4, X4
 	VADDPS        X3, X4, X4
-	VMOVSD        X4, 32(BX)(DI*1)
-	VEXTRACTPS    $0x02, X4, 40(BX)(DI*1)
+	VMOVSD        X4, 32(BX)(CX*1)
+	VEXTRACTPS    $0x02, X4, 40(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        32(SI)(DI*1), X3
-	VINSERTPS     $0x20, 40(SI)(DI*1), X3, X3
+	VMOVSD        32(SI)(CX*1), X3
+	VINSERTPS     $0x20, 40(SI)(CX*1), X3, X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 32(SI)(DI*1)
-	VEXTRACTPS    $0x02, X3, 40(SI)(DI*1)
-	VMOVSD        32(AX)(DI*2), X0
-	VINSERTPS     $0x20, 40(AX)(DI*2), X0, X0
+	VMOVSD        X3, 32(SI)(CX*1)
+	VEXTRACTPS    $0x02, X3, 40(SI)(CX*1)
+	VMOVSD        32(AX)(CX*2), X0
+	VINSERTPS     $0x20, 40(AX)(CX*2), X0, X0
 	VADDPS        X2, X0, X0
-	VMOVSD        X0, 32(AX)(DI*2)
-	VEXTRACTPS    $0x02, X0, 40(AX)(DI*2)
+	VMOVSD        X0, 32(AX)(CX*2)
+	VEXTRACTPS    $0x02, X0, 40(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSD        32(DX)(DI*2), X3
-	VINSERTPS     $0x20, 40(DX)(DI*2), X3, X3
+	VMOVSD        32(DX)(CX*2), X3
+	VINSERTPS     $0x20, 40(DX)(CX*2), X3, X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 32(DX)(DI*2)
-	VEXTRACTPS    $0x02, X3, 40(DX)(DI*2)
+	VMOVSD        X3, 32(DX)(CX*2)
+	VEXTRACTPS    $0x02, X3, 40(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSD        32(BX)(DI*2), X3
-	VINSERTPS     $0x20, 40(BX)(DI*2), X3, X3
+	VMOVSD        32(BX)(CX*2), X3
+	VINSERTPS     $0x20, 40(BX)(CX*2), X3, X3
 	VADDPS        X0, X3, X3
-	VMOVSD        X3, 32(BX)(DI*2)
-	VEXTRACTPS    $0x02, X3, 40(BX)(DI*2)
+	VMOVSD        X3, 32(BX)(CX*2)
+	VEXTRACTPS    $0x02, X3, 40(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSD        32(SI)(DI*2), X2
-	VINSERTPS     $0x20, 40(SI)(DI*2), X2, X2
+	VMOVSD        32(SI)(CX*2), X2
+	VINSERTPS     $0x20, 40(SI)(CX*2), X2, X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 32(SI)(DI*2)
-	VEXTRACTPS    $0x02, X2, 40(SI)(DI*2)
-	VMOVSD        32(AX)(CX*1), X0
-	VINSERTPS     $0x20, 40(AX)(CX*1), X0, X0
+	VMOVSD        X2, 32(SI)(CX*2)
+	VEXTRACTPS    $0x02, X2, 40(SI)(CX*2)
+	VMOVSD        32(AX)(DI*1), X0
+	VINSERTPS     $0x20, 40(AX)(DI*1), X0, X0
 	VADDPS        X1, X0, X0
-	VMOVSD        X0, 32(AX)(CX*1)
-	VEXTRACTPS    $0x02, X0, 40(AX)(CX*1)
+	VMOVSD        X0, 32(AX)(DI*1)
+	VEXTRACTPS    $0x02, X0, 40(AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSD        32(DX)(CX*1), X2
-	VINSERTPS     $0x20, 40(DX)(CX*1), X2, X2
+	VMOVSD        32(DX)(DI*1), X2
+	VINSERTPS     $0x20, 40(DX)(DI*1), X2, X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 32(DX)(CX*1)
-	VEXTRACTPS    $0x02, X2, 40(DX)(CX*1)
+	VMOVSD        X2, 32(DX)(DI*1)
+	VEXTRACTPS    $0x02, X2, 40(DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSD        32(BX)(CX*1), X2
-	VINSERTPS     $0x20, 40(BX)(CX*1), X2, X2
+	VMOVSD        32(BX)(DI*1), X2
+	VINSERTPS     $0x20, 40(BX)(DI*1), X2, X2
 	VADDPS        X0, X2, X2
-	VMOVSD        X2, 32(BX)(CX*1)
-	VEXTRACTPS    $0x02, X2, 40(BX)(CX*1)
+	VMOVSD        X2, 32(BX)(DI*1)
+	VEXTRACTPS    $0x02, X2, 40(BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVSD        32(SI)(CX*1), X1
-	VINSERTPS     $0x20, 40(SI)(CX*1), X1, X1
+	VMOVSD        32(SI)(DI*1), X1
+	VINSERTPS     $0x20, 40(SI)(DI*1), X1, X1
 	VADDPS        X0, X1, X1
-	VMOVSD        X1, 32(SI)(CX*1)
-	VEXTRACTPS    $0x02, X1, 40(SI)(CX*1)
+	VMOVSD        X1, 32(SI)(DI*1)
+	VEXTRACTPS    $0x02, X1, 40(SI)(DI*1)
 	VZEROUPPER
 	RET
 
@@ -21507,27 +21766,27 @@ set:
 	VMOVUPS       X3, (BX)
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVUPS       X2, (SI)
-	VMOVUPS       X1, (AX)(DI*1)
+	VMOVUPS       X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       X2, (DX)(DI*1)
+	VMOVUPS       X2, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       X2, (BX)(DI*1)
+	VMOVUPS       X2, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       X1, (SI)(DI*1)
-	VMOVUPS       X11, (AX)(DI*2)
+	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X11, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z11, X1
-	VMOVUPS       X1, (DX)(DI*2)
+	VMOVUPS       X1, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z11, X1
-	VMOVUPS       X1, (BX)(DI*2)
+	VMOVUPS       X1, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z11, X1
-	VMOVUPS       X1, (SI)(DI*2)
-	VMOVUPS       X0, (AX)(CX*1)
+	VMOVUPS       X1, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (DX)(CX*1)
+	VMOVUPS       X1, (DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (BX)(CX*1)
+	VMOVUPS       X1, (BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, (SI)(CX*1)
+	VMOVUPS       X0, (SI)(DI*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -21543,27 +21802,27 @@ set:
 	VMOVUPS       X4, 16(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVUPS       X3, 16(SI)
-	VMOVUPS       X0, 16(AX)(DI*1)
+	VMOVUPS       X0, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       X3, 16(DX)(DI*1)
+	VMOVUPS       X3, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       X3, 16(BX)(DI*1)
+	VMOVUPS       X3, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, 16(SI)(DI*1)
-	VMOVUPS       X2, 16(AX)(DI*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       X0, 16(DX)(DI*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       X0, 16(BX)(DI*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       X0, 16(SI)(DI*2)
-	VMOVUPS       X1, 16(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       X0, 16(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       X0, 16(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVUPS       X0, 16(SI)(CX*1)
+	VMOVUPS       X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(SI)(CX*2)
+	VMOVUPS       X1, 16(AX)(DI*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(DX)(DI*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(BX)(DI*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(SI)(DI*1)
 	VUNPCKLPS     Z9, Z8, Z0
 	VUNPCKHPS     Z9, Z8, Z1
 	VUNPCKLPS     Z10, Z10, Z2
@@ -21583,45 +21842,45 @@ set:
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVSD        X3, 32(SI)
 	VEXTRACTPS    $0x02, X3, 40(SI)
-	VMOVSD        X0, 32(AX)(DI*1)
-	VEXTRACTPS    $0x02, X0, 40(AX)(DI*1)
+	VMOVSD        X0, 32(AX)(CX*1)
+	VEXTRACTPS    $0x02, X0, 40(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVSD        X3, 32(DX)(DI*1)
-	VEXTRACTPS    $0x02, X3, 40(DX)(DI*1)
+	VMOVSD        X3, 32(DX)(CX*1)
+	VEXTRACTPS    $0x02, X3, 40(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVSD        X3, 32(BX)(DI*1)
-	VEXTRACTPS    $0x02, X3, 40(BX)(DI*1)
+	VMOVSD        X3, 32(BX)(CX*1)
+	VEXTRACTPS    $0x02, X3, 40(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVSD        X0, 32(SI)(DI*1)
-	VEXTRACTPS    $0x02, X0, 40(SI)(DI*1)
-	VMOVSD        X2, 32(AX)(DI*2)
-	VEXTRACTPS    $0x02, X2, 40(AX)(DI*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVSD        X0, 32(DX)(DI*2)
-	VEXTRACTPS    $0x02, X0, 40(DX)(DI*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVSD        X0, 32(BX)(DI*2)
-	VEXTRACTPS    $0x02, X0, 40(BX)(DI*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVSD        X0, 32(SI)(DI*2)
-	VEXTRACTPS    $0x02, X0, 40(SI)(DI*2)
-	VMOVSD        X1, 32(AX)(CX*1)
-	VEXTRACTPS    $0x02, X1, 40(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVSD        X0, 32(DX)(CX*1)
-	VEXTRACTPS    $0x02, X0, 40(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVSD        X0, 32(BX)(CX*1)
-	VEXTRACTPS    $0x02, X0, 40(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVSD        X0, 32(SI)(CX*1)
 	VEXTRACTPS    $0x02, X0, 40(SI)(CX*1)
+	VMOVSD        X2, 32(AX)(CX*2)
+	VEXTRACTPS    $0x02, X2, 40(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 32(DX)(CX*2)
+	VEXTRACTPS    $0x02, X0, 40(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 32(BX)(CX*2)
+	VEXTRACTPS    $0x02, X0, 40(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 32(SI)(CX*2)
+	VEXTRACTPS    $0x02, X0, 40(SI)(CX*2)
+	VMOVSD        X1, 32(AX)(DI*1)
+	VEXTRACTPS    $0x02, X1, 40(AX)(DI*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 32(DX)(DI*1)
+	VEXTRACTPS    $0x02, X0, 40(DX)(DI*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 32(BX)(DI*1)
+	VEXTRACTPS    $0x02, X0, 40(BX)(DI*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 32(SI)(DI*1)
+	VEXTRACTPS    $0x02, X0, 40(SI)(DI*1)
 	VZEROUPPER
 	RET
 
-// func avx512Narrow12(d *[10]uint64)
+// func avx512Narrow12x1(d *[10]uint64)
 // Requires: AVX, AVX512F
-TEXT ·avx512Narrow12(SB), NOSPLIT, $0-8
+TEXT ·avx512Narrow12x1(SB), NOSPLIT, $0-8
 	MOVQ   d+0(FP), AX
 	MOVQ   (AX), CX
 	MOVQ   24(AX), DX
@@ -21767,8 +22026,7 @@ store:
 	LEAQ          (AX)(CX*4), DX
 	LEAQ          (DX)(CX*4), BX
 	LEAQ          (BX)(CX*4), SI
-	LEAQ          (CX)(CX*2), CX
-	MOVQ          40(R8), DI
+	LEAQ          (CX)(CX*2), DI
 	CMPQ          72(R8), $0x00
 	JE            set
 	VUNPCKLPS     Z1, Z0, Z12
@@ -21794,51 +22052,51 @@ store:
 	VMOVUPS       (SI), X3
 	VADDPS        X2, X3, X3
 	VMOVUPS       X3, (SI)
-	VMOVUPS       (AX)(DI*1), X2
+	VMOVUPS       (AX)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (AX)(DI*1)
+	VMOVUPS       X2, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       (DX)(DI*1), X3
+	VMOVUPS       (DX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (DX)(DI*1)
+	VMOVUPS       X3, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       (BX)(DI*1), X3
+	VMOVUPS       (BX)(CX*1), X3
 	VADDPS        X2, X3, X3
-	VMOVUPS       X3, (BX)(DI*1)
+	VMOVUPS       X3, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       (SI)(DI*1), X2
+	VMOVUPS       (SI)(CX*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(DI*1)
-	VMOVUPS       (AX)(DI*2), X1
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X1
 	VADDPS        X12, X1, X1
-	VMOVUPS       X1, (AX)(DI*2)
+	VMOVUPS       X1, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z12, X1
-	VMOVUPS       (DX)(DI*2), X2
+	VMOVUPS       (DX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(DI*2)
+	VMOVUPS       X2, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z12, X1
-	VMOVUPS       (BX)(DI*2), X2
+	VMOVUPS       (BX)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(DI*2)
+	VMOVUPS       X2, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z12, X1
-	VMOVUPS       (SI)(DI*2), X2
+	VMOVUPS       (SI)(CX*2), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (SI)(DI*2)
-	VMOVUPS       (AX)(CX*1), X1
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       (AX)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (AX)(CX*1)
+	VMOVUPS       X1, (AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       (DX)(CX*1), X2
+	VMOVUPS       (DX)(DI*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (DX)(CX*1)
+	VMOVUPS       X2, (DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       (BX)(CX*1), X2
+	VMOVUPS       (BX)(DI*1), X2
 	VADDPS        X1, X2, X2
-	VMOVUPS       X2, (BX)(CX*1)
+	VMOVUPS       X2, (BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       (SI)(CX*1), X1
+	VMOVUPS       (SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X1, (SI)(DI*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -21862,51 +22120,51 @@ store:
 	VMOVUPS       16(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVUPS       X4, 16(SI)
-	VMOVUPS       16(AX)(DI*1), X3
+	VMOVUPS       16(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(AX)(DI*1)
+	VMOVUPS       X3, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       16(DX)(DI*1), X4
+	VMOVUPS       16(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(DX)(DI*1)
+	VMOVUPS       X4, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       16(BX)(DI*1), X4
+	VMOVUPS       16(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 16(BX)(DI*1)
+	VMOVUPS       X4, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       16(SI)(DI*1), X3
+	VMOVUPS       16(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(SI)(DI*1)
-	VMOVUPS       16(AX)(DI*2), X0
+	VMOVUPS       X3, 16(SI)(CX*1)
+	VMOVUPS       16(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVUPS       X0, 16(AX)(DI*2)
+	VMOVUPS       X0, 16(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       16(DX)(DI*2), X3
+	VMOVUPS       16(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(DX)(DI*2)
+	VMOVUPS       X3, 16(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       16(BX)(DI*2), X3
+	VMOVUPS       16(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 16(BX)(DI*2)
+	VMOVUPS       X3, 16(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       16(SI)(DI*2), X2
+	VMOVUPS       16(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(SI)(DI*2)
-	VMOVUPS       16(AX)(CX*1), X0
+	VMOVUPS       X2, 16(SI)(CX*2)
+	VMOVUPS       16(AX)(DI*1), X0
 	VADDPS        X1, X0, X0
-	VMOVUPS       X0, 16(AX)(CX*1)
+	VMOVUPS       X0, 16(AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       16(DX)(CX*1), X2
+	VMOVUPS       16(DX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(DX)(CX*1)
+	VMOVUPS       X2, 16(DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       16(BX)(CX*1), X2
+	VMOVUPS       16(BX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 16(BX)(CX*1)
+	VMOVUPS       X2, 16(BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVUPS       16(SI)(CX*1), X1
+	VMOVUPS       16(SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, 16(SI)(CX*1)
+	VMOVUPS       X1, 16(SI)(DI*1)
 	VUNPCKLPS     Z9, Z8, Z0
 	VUNPCKHPS     Z9, Z8, Z1
 	VUNPCKLPS     Z11, Z10, Z2
@@ -21930,51 +22188,51 @@ store:
 	VMOVUPS       32(SI), X4
 	VADDPS        X3, X4, X4
 	VMOVUPS       X4, 32(SI)
-	VMOVUPS       32(AX)(DI*1), X3
+	VMOVUPS       32(AX)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 32(AX)(DI*1)
+	VMOVUPS       X3, 32(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       32(DX)(DI*1), X4
+	VMOVUPS       32(DX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 32(DX)(DI*1)
+	VMOVUPS       X4, 32(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       32(BX)(DI*1), X4
+	VMOVUPS       32(BX)(CX*1), X4
 	VADDPS        X3, X4, X4
-	VMOVUPS       X4, 32(BX)(DI*1)
+	VMOVUPS       X4, 32(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       32(SI)(DI*1), X3
+	VMOVUPS       32(SI)(CX*1), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 32(SI)(DI*1)
-	VMOVUPS       32(AX)(DI*2), X0
+	VMOVUPS       X3, 32(SI)(CX*1)
+	VMOVUPS       32(AX)(CX*2), X0
 	VADDPS        X2, X0, X0
-	VMOVUPS       X0, 32(AX)(DI*2)
+	VMOVUPS       X0, 32(AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       32(DX)(DI*2), X3
+	VMOVUPS       32(DX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 32(DX)(DI*2)
+	VMOVUPS       X3, 32(DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       32(BX)(DI*2), X3
+	VMOVUPS       32(BX)(CX*2), X3
 	VADDPS        X0, X3, X3
-	VMOVUPS       X3, 32(BX)(DI*2)
+	VMOVUPS       X3, 32(BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       32(SI)(DI*2), X2
+	VMOVUPS       32(SI)(CX*2), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 32(SI)(DI*2)
-	VMOVUPS       32(AX)(CX*1), X0
+	VMOVUPS       X2, 32(SI)(CX*2)
+	VMOVUPS       32(AX)(DI*1), X0
 	VADDPS        X1, X0, X0
-	VMOVUPS       X0, 32(AX)(CX*1)
+	VMOVUPS       X0, 32(AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       32(DX)(CX*1), X2
+	VMOVUPS       32(DX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 32(DX)(CX*1)
+	VMOVUPS       X2, 32(DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       32(BX)(CX*1), X2
+	VMOVUPS       32(BX)(DI*1), X2
 	VADDPS        X0, X2, X2
-	VMOVUPS       X2, 32(BX)(CX*1)
+	VMOVUPS       X2, 32(BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z1, X0
-	VMOVUPS       32(SI)(CX*1), X1
+	VMOVUPS       32(SI)(DI*1), X1
 	VADDPS        X0, X1, X1
-	VMOVUPS       X1, 32(SI)(CX*1)
+	VMOVUPS       X1, 32(SI)(DI*1)
 	VZEROUPPER
 	RET
 
@@ -21994,27 +22252,27 @@ set:
 	VMOVUPS       X3, (BX)
 	VEXTRACTF32X4 $0x03, Z2, X2
 	VMOVUPS       X2, (SI)
-	VMOVUPS       X1, (AX)(DI*1)
+	VMOVUPS       X1, (AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z1, X2
-	VMOVUPS       X2, (DX)(DI*1)
+	VMOVUPS       X2, (DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z1, X2
-	VMOVUPS       X2, (BX)(DI*1)
+	VMOVUPS       X2, (BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z1, X1
-	VMOVUPS       X1, (SI)(DI*1)
-	VMOVUPS       X12, (AX)(DI*2)
+	VMOVUPS       X1, (SI)(CX*1)
+	VMOVUPS       X12, (AX)(CX*2)
 	VEXTRACTF32X4 $0x01, Z12, X1
-	VMOVUPS       X1, (DX)(DI*2)
+	VMOVUPS       X1, (DX)(CX*2)
 	VEXTRACTF32X4 $0x02, Z12, X1
-	VMOVUPS       X1, (BX)(DI*2)
+	VMOVUPS       X1, (BX)(CX*2)
 	VEXTRACTF32X4 $0x03, Z12, X1
-	VMOVUPS       X1, (SI)(DI*2)
-	VMOVUPS       X0, (AX)(CX*1)
+	VMOVUPS       X1, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(DI*1)
 	VEXTRACTF32X4 $0x01, Z0, X1
-	VMOVUPS       X1, (DX)(CX*1)
+	VMOVUPS       X1, (DX)(DI*1)
 	VEXTRACTF32X4 $0x02, Z0, X1
-	VMOVUPS       X1, (BX)(CX*1)
+	VMOVUPS       X1, (BX)(DI*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, (SI)(CX*1)
+	VMOVUPS       X0, (SI)(DI*1)
 	VUNPCKLPS     Z5, Z4, Z0
 	VUNPCKHPS     Z5, Z4, Z1
 	VUNPCKLPS     Z7, Z6, Z2
@@ -22030,27 +22288,27 @@ set:
 	VMOVUPS       X4, 16(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVUPS       X3, 16(SI)
-	VMOVUPS       X0, 16(AX)(DI*1)
+	VMOVUPS       X0, 16(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       X3, 16(DX)(DI*1)
+	VMOVUPS       X3, 16(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       X3, 16(BX)(DI*1)
+	VMOVUPS       X3, 16(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, 16(SI)(DI*1)
-	VMOVUPS       X2, 16(AX)(DI*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       X0, 16(DX)(DI*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       X0, 16(BX)(DI*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       X0, 16(SI)(DI*2)
-	VMOVUPS       X1, 16(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       X0, 16(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       X0, 16(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVUPS       X0, 16(SI)(CX*1)
+	VMOVUPS       X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(SI)(CX*2)
+	VMOVUPS       X1, 16(AX)(DI*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(DX)(DI*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(BX)(DI*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(SI)(DI*1)
 	VUNPCKLPS     Z9, Z8, Z0
 	VUNPCKHPS     Z9, Z8, Z1
 	VUNPCKLPS     Z11, Z10, Z2
@@ -22066,26 +22324,6075 @@ set:
 	VMOVUPS       X4, 32(BX)
 	VEXTRACTF32X4 $0x03, Z3, X3
 	VMOVUPS       X3, 32(SI)
-	VMOVUPS       X0, 32(AX)(DI*1)
+	VMOVUPS       X0, 32(AX)(CX*1)
 	VEXTRACTF32X4 $0x01, Z0, X3
-	VMOVUPS       X3, 32(DX)(DI*1)
+	VMOVUPS       X3, 32(DX)(CX*1)
 	VEXTRACTF32X4 $0x02, Z0, X3
-	VMOVUPS       X3, 32(BX)(DI*1)
+	VMOVUPS       X3, 32(BX)(CX*1)
 	VEXTRACTF32X4 $0x03, Z0, X0
-	VMOVUPS       X0, 32(SI)(DI*1)
-	VMOVUPS       X2, 32(AX)(DI*2)
-	VEXTRACTF32X4 $0x01, Z2, X0
-	VMOVUPS       X0, 32(DX)(DI*2)
-	VEXTRACTF32X4 $0x02, Z2, X0
-	VMOVUPS       X0, 32(BX)(DI*2)
-	VEXTRACTF32X4 $0x03, Z2, X0
-	VMOVUPS       X0, 32(SI)(DI*2)
-	VMOVUPS       X1, 32(AX)(CX*1)
-	VEXTRACTF32X4 $0x01, Z1, X0
-	VMOVUPS       X0, 32(DX)(CX*1)
-	VEXTRACTF32X4 $0x02, Z1, X0
-	VMOVUPS       X0, 32(BX)(CX*1)
-	VEXTRACTF32X4 $0x03, Z1, X0
 	VMOVUPS       X0, 32(SI)(CX*1)
+	VMOVUPS       X2, 32(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 32(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 32(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 32(SI)(CX*2)
+	VMOVUPS       X1, 32(AX)(DI*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 32(DX)(DI*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 32(BX)(DI*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 32(SI)(DI*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow1x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow1x2(SB), NOSPLIT, $0-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   32(AX), DX
+	MOVQ   8(AX), BX
+	LEAQ   (BX)(DX*4), SI
+	LEAQ   (SI)(DX*4), DI
+	LEAQ   (DI)(DX*4), R8
+	LEAQ   (R8)(DX*4), R9
+	LEAQ   (R9)(DX*4), R10
+	LEAQ   (R10)(DX*4), R11
+	LEAQ   (R11)(DX*4), R12
+	LEAQ   (DX)(DX*2), R13
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VBROADCASTSS (CX), Z2
+	VBROADCASTSS 4(CX), Z3
+	VBROADCASTSS 8(CX), Z4
+	VBROADCASTSS 12(CX), Z5
+	VMOVUPS      (BX), X6
+	VINSERTF32X4 $0x01, (SI), Z6, Z6
+	VINSERTF32X4 $0x02, (DI), Z6, Z6
+	VINSERTF32X4 $0x03, (R8), Z6, Z6
+	VMOVUPS      (BX)(DX*1), X7
+	VINSERTF32X4 $0x01, (SI)(DX*1), Z7, Z7
+	VINSERTF32X4 $0x02, (DI)(DX*1), Z7, Z7
+	VINSERTF32X4 $0x03, (R8)(DX*1), Z7, Z7
+	VMOVUPS      (BX)(DX*2), X8
+	VINSERTF32X4 $0x01, (SI)(DX*2), Z8, Z8
+	VINSERTF32X4 $0x02, (DI)(DX*2), Z8, Z8
+	VINSERTF32X4 $0x03, (R8)(DX*2), Z8, Z8
+	VMOVUPS      (BX)(R13*1), X9
+	VINSERTF32X4 $0x01, (SI)(R13*1), Z9, Z9
+	VINSERTF32X4 $0x02, (DI)(R13*1), Z9, Z9
+	VINSERTF32X4 $0x03, (R8)(R13*1), Z9, Z9
+	VUNPCKLPS    Z7, Z6, Z10
+	VUNPCKHPS    Z7, Z6, Z6
+	VUNPCKLPS    Z9, Z8, Z7
+	VUNPCKHPS    Z9, Z8, Z9
+	VSHUFPS      $0x44, Z7, Z10, Z8
+	VSHUFPS      $0xee, Z7, Z10, Z7
+	VSHUFPS      $0x44, Z9, Z6, Z10
+	VSHUFPS      $0xee, Z9, Z6, Z6
+	VFMADD231PS  Z8, Z2, Z0
+	VFMADD231PS  Z7, Z3, Z0
+	VFMADD231PS  Z10, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z0
+	VMOVUPS      (R9), X6
+	VINSERTF32X4 $0x01, (R10), Z6, Z6
+	VINSERTF32X4 $0x02, (R11), Z6, Z6
+	VINSERTF32X4 $0x03, (R12), Z6, Z6
+	VMOVUPS      (R9)(DX*1), X7
+	VINSERTF32X4 $0x01, (R10)(DX*1), Z7, Z7
+	VINSERTF32X4 $0x02, (R11)(DX*1), Z7, Z7
+	VINSERTF32X4 $0x03, (R12)(DX*1), Z7, Z7
+	VMOVUPS      (R9)(DX*2), X8
+	VINSERTF32X4 $0x01, (R10)(DX*2), Z8, Z8
+	VINSERTF32X4 $0x02, (R11)(DX*2), Z8, Z8
+	VINSERTF32X4 $0x03, (R12)(DX*2), Z8, Z8
+	VMOVUPS      (R9)(R13*1), X9
+	VINSERTF32X4 $0x01, (R10)(R13*1), Z9, Z9
+	VINSERTF32X4 $0x02, (R11)(R13*1), Z9, Z9
+	VINSERTF32X4 $0x03, (R12)(R13*1), Z9, Z9
+	VUNPCKLPS    Z7, Z6, Z10
+	VUNPCKHPS    Z7, Z6, Z6
+	VUNPCKLPS    Z9, Z8, Z7
+	VUNPCKHPS    Z9, Z8, Z9
+	VSHUFPS      $0x44, Z7, Z10, Z8
+	VSHUFPS      $0xee, Z7, Z10, Z7
+	VSHUFPS      $0x44, Z9, Z6, Z10
+	VSHUFPS      $0xee, Z9, Z6, Z6
+	VFMADD231PS  Z8, Z2, Z1
+	VFMADD231PS  Z7, Z3, Z1
+	VFMADD231PS  Z10, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z1
+	ADDQ         $0x10, BX
+	ADDQ         $0x10, SI
+	ADDQ         $0x10, DI
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, CX
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), DX
+	MOVQ  56(DX), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(DX), BX
+
+step:
+	VMOVUPS      (BX), Z2
+	VMOVUPS      64(BX), Z3
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x04, CX
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(DX), AX
+	MOVQ          40(DX), CX
+	LEAQ          (AX)(CX*4), BX
+	LEAQ          (BX)(CX*4), SI
+	LEAQ          (SI)(CX*4), DI
+	LEAQ          (DI)(CX*4), R8
+	LEAQ          (R8)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(DX), $0x00
+	JE            set
+	VUNPCKLPS     Z0, Z0, Z2
+	VUNPCKHPS     Z0, Z0, Z3
+	VUNPCKLPS     Z0, Z0, Z4
+	VUNPCKHPS     Z0, Z0, Z5
+	VSHUFPS       $0x44, Z4, Z2, Z0
+	VSHUFPS       $0xee, Z4, Z2, Z2
+	VSHUFPS       $0x44, Z5, Z3, Z4
+	VSHUFPS       $0xee, Z5, Z3, Z3
+	VMOVSS        (AX), X5
+	VADDPS        X0, X5, X5
+	VMOVSS        X5, (AX)
+	VEXTRACTF32X4 $0x01, Z0, X5
+	VMOVSS        (BX), X6
+	VADDPS        X5, X6, X6
+	VMOVSS        X6, (BX)
+	VEXTRACTF32X4 $0x02, Z0, X5
+	VMOVSS        (SI), X6
+	VADDPS        X5, X6, X6
+	VMOVSS        X6, (SI)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        (DI), X5
+	VADDPS        X0, X5, X5
+	VMOVSS        X5, (DI)
+	VMOVSS        (AX)(CX*1), X0
+	VADDPS        X2, X0, X0
+	VMOVSS        X0, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        (BX)(CX*1), X5
+	VADDPS        X0, X5, X5
+	VMOVSS        X5, (BX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        (SI)(CX*1), X5
+	VADDPS        X0, X5, X5
+	VMOVSS        X5, (SI)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        (DI)(CX*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, (DI)(CX*1)
+	VMOVSS        (AX)(CX*2), X0
+	VADDPS        X4, X0, X0
+	VMOVSS        X0, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z4, X0
+	VMOVSS        (BX)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, (BX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z4, X0
+	VMOVSS        (SI)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, (SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z4, X0
+	VMOVSS        (DI)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, (DI)(CX*2)
+	VMOVSS        (AX)(R12*1), X0
+	VADDPS        X3, X0, X0
+	VMOVSS        X0, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z3, X0
+	VMOVSS        (BX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, (BX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z3, X0
+	VMOVSS        (SI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, (SI)(R12*1)
+	VEXTRACTF32X4 $0x03, Z3, X0
+	VMOVSS        (DI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, (DI)(R12*1)
+	VUNPCKLPS     Z1, Z1, Z0
+	VUNPCKHPS     Z1, Z1, Z2
+	VUNPCKLPS     Z1, Z1, Z3
+	VUNPCKHPS     Z1, Z1, Z4
+	VSHUFPS       $0x44, Z3, Z0, Z1
+	VSHUFPS       $0xee, Z3, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z2, Z3
+	VSHUFPS       $0xee, Z4, Z2, Z2
+	VMOVSS        (R8), X4
+	VADDPS        X1, X4, X4
+	VMOVSS        X4, (R8)
+	VEXTRACTF32X4 $0x01, Z1, X4
+	VMOVSS        (R9), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, (R9)
+	VEXTRACTF32X4 $0x02, Z1, X4
+	VMOVSS        (R10), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, (R10)
+	VEXTRACTF32X4 $0x03, Z1, X1
+	VMOVSS        (R11), X4
+	VADDPS        X1, X4, X4
+	VMOVSS        X4, (R11)
+	VMOVSS        (R8)(CX*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X1
+	VMOVSS        (R9)(CX*1), X4
+	VADDPS        X1, X4, X4
+	VMOVSS        X4, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X1
+	VMOVSS        (R10)(CX*1), X4
+	VADDPS        X1, X4, X4
+	VMOVSS        X4, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        (R11)(CX*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (R11)(CX*1)
+	VMOVSS        (R8)(CX*2), X0
+	VADDPS        X3, X0, X0
+	VMOVSS        X0, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z3, X0
+	VMOVSS        (R9)(CX*2), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z3, X0
+	VMOVSS        (R10)(CX*2), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z3, X0
+	VMOVSS        (R11)(CX*2), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (R11)(CX*2)
+	VMOVSS        (R8)(R12*1), X0
+	VADDPS        X2, X0, X0
+	VMOVSS        X0, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        (R9)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        (R10)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        (R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, (R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z0, Z0, Z2
+	VUNPCKHPS     Z0, Z0, Z3
+	VUNPCKLPS     Z0, Z0, Z4
+	VUNPCKHPS     Z0, Z0, Z5
+	VSHUFPS       $0x44, Z4, Z2, Z0
+	VSHUFPS       $0xee, Z4, Z2, Z2
+	VSHUFPS       $0x44, Z5, Z3, Z4
+	VSHUFPS       $0xee, Z5, Z3, Z3
+	VMOVSS        X0, (AX)
+	VEXTRACTF32X4 $0x01, Z0, X5
+	VMOVSS        X5, (BX)
+	VEXTRACTF32X4 $0x02, Z0, X5
+	VMOVSS        X5, (SI)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        X0, (DI)
+	VMOVSS        X2, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        X0, (BX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        X0, (SI)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        X0, (DI)(CX*1)
+	VMOVSS        X4, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z4, X0
+	VMOVSS        X0, (BX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z4, X0
+	VMOVSS        X0, (SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z4, X0
+	VMOVSS        X0, (DI)(CX*2)
+	VMOVSS        X3, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z3, X0
+	VMOVSS        X0, (BX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z3, X0
+	VMOVSS        X0, (SI)(R12*1)
+	VEXTRACTF32X4 $0x03, Z3, X0
+	VMOVSS        X0, (DI)(R12*1)
+	VUNPCKLPS     Z1, Z1, Z0
+	VUNPCKHPS     Z1, Z1, Z2
+	VUNPCKLPS     Z1, Z1, Z3
+	VUNPCKHPS     Z1, Z1, Z4
+	VSHUFPS       $0x44, Z3, Z0, Z1
+	VSHUFPS       $0xee, Z3, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z2, Z3
+	VSHUFPS       $0xee, Z4, Z2, Z2
+	VMOVSS        X1, (R8)
+	VEXTRACTF32X4 $0x01, Z1, X4
+	VMOVSS        X4, (R9)
+	VEXTRACTF32X4 $0x02, Z1, X4
+	VMOVSS        X4, (R10)
+	VEXTRACTF32X4 $0x03, Z1, X1
+	VMOVSS        X1, (R11)
+	VMOVSS        X0, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X1
+	VMOVSS        X1, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X1
+	VMOVSS        X1, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        X0, (R11)(CX*1)
+	VMOVSS        X3, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z3, X0
+	VMOVSS        X0, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z3, X0
+	VMOVSS        X0, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z3, X0
+	VMOVSS        X0, (R11)(CX*2)
+	VMOVSS        X2, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        X0, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        X0, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        X0, (R11)(R12*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow2x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow2x2(SB), NOSPLIT, $0-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   24(AX), DX
+	MOVQ   32(AX), BX
+	MOVQ   8(AX), SI
+	LEAQ   (SI)(BX*4), DI
+	LEAQ   (DI)(BX*4), R8
+	LEAQ   (R8)(BX*4), R9
+	LEAQ   (R9)(BX*4), R10
+	LEAQ   (R10)(BX*4), R11
+	LEAQ   (R11)(BX*4), R12
+	LEAQ   (R12)(BX*4), R13
+	LEAQ   (BX)(BX*2), R14
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VBROADCASTSS (CX), Z4
+	VBROADCASTSS (CX)(DX*1), Z5
+	VBROADCASTSS 4(CX), Z6
+	VBROADCASTSS 4(CX)(DX*1), Z7
+	VBROADCASTSS 8(CX), Z8
+	VBROADCASTSS 8(CX)(DX*1), Z9
+	VBROADCASTSS 12(CX), Z10
+	VBROADCASTSS 12(CX)(DX*1), Z11
+	VMOVUPS      (SI), X12
+	VINSERTF32X4 $0x01, (DI), Z12, Z12
+	VINSERTF32X4 $0x02, (R8), Z12, Z12
+	VINSERTF32X4 $0x03, (R9), Z12, Z12
+	VMOVUPS      (SI)(BX*1), X13
+	VINSERTF32X4 $0x01, (DI)(BX*1), Z13, Z13
+	VINSERTF32X4 $0x02, (R8)(BX*1), Z13, Z13
+	VINSERTF32X4 $0x03, (R9)(BX*1), Z13, Z13
+	VMOVUPS      (SI)(BX*2), X14
+	VINSERTF32X4 $0x01, (DI)(BX*2), Z14, Z14
+	VINSERTF32X4 $0x02, (R8)(BX*2), Z14, Z14
+	VINSERTF32X4 $0x03, (R9)(BX*2), Z14, Z14
+	VMOVUPS      (SI)(R14*1), X15
+	VINSERTF32X4 $0x01, (DI)(R14*1), Z15, Z15
+	VINSERTF32X4 $0x02, (R8)(R14*1), Z15, Z15
+	VINSERTF32X4 $0x03, (R9)(R14*1), Z15, Z15
+	VUNPCKLPS    Z13, Z12, Z16
+	VUNPCKHPS    Z13, Z12, Z12
+	VUNPCKLPS    Z15, Z14, Z13
+	VUNPCKHPS    Z15, Z14, Z15
+	VSHUFPS      $0x44, Z13, Z16, Z14
+	VSHUFPS      $0xee, Z13, Z16, Z13
+	VSHUFPS      $0x44, Z15, Z12, Z16
+	VSHUFPS      $0xee, Z15, Z12, Z12
+	VFMADD231PS  Z14, Z4, Z0
+	VFMADD231PS  Z14, Z5, Z2
+	VFMADD231PS  Z13, Z6, Z0
+	VFMADD231PS  Z13, Z7, Z2
+	VFMADD231PS  Z16, Z8, Z0
+	VFMADD231PS  Z16, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z2
+	VMOVUPS      (R10), X12
+	VINSERTF32X4 $0x01, (R11), Z12, Z12
+	VINSERTF32X4 $0x02, (R12), Z12, Z12
+	VINSERTF32X4 $0x03, (R13), Z12, Z12
+	VMOVUPS      (R10)(BX*1), X13
+	VINSERTF32X4 $0x01, (R11)(BX*1), Z13, Z13
+	VINSERTF32X4 $0x02, (R12)(BX*1), Z13, Z13
+	VINSERTF32X4 $0x03, (R13)(BX*1), Z13, Z13
+	VMOVUPS      (R10)(BX*2), X14
+	VINSERTF32X4 $0x01, (R11)(BX*2), Z14, Z14
+	VINSERTF32X4 $0x02, (R12)(BX*2), Z14, Z14
+	VINSERTF32X4 $0x03, (R13)(BX*2), Z14, Z14
+	VMOVUPS      (R10)(R14*1), X15
+	VINSERTF32X4 $0x01, (R11)(R14*1), Z15, Z15
+	VINSERTF32X4 $0x02, (R12)(R14*1), Z15, Z15
+	VINSERTF32X4 $0x03, (R13)(R14*1), Z15, Z15
+	VUNPCKLPS    Z13, Z12, Z16
+	VUNPCKHPS    Z13, Z12, Z12
+	VUNPCKLPS    Z15, Z14, Z13
+	VUNPCKHPS    Z15, Z14, Z15
+	VSHUFPS      $0x44, Z13, Z16, Z14
+	VSHUFPS      $0xee, Z13, Z16, Z13
+	VSHUFPS      $0x44, Z15, Z12, Z16
+	VSHUFPS      $0xee, Z15, Z12, Z12
+	VFMADD231PS  Z14, Z4, Z1
+	VFMADD231PS  Z14, Z5, Z3
+	VFMADD231PS  Z13, Z6, Z1
+	VFMADD231PS  Z13, Z7, Z3
+	VFMADD231PS  Z16, Z8, Z1
+	VFMADD231PS  Z16, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z1
+	VFMADD231PS  Z12, Z11, Z3
+	ADDQ         $0x10, SI
+	ADDQ         $0x10, DI
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, R13
+	ADDQ         $0x10, CX
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), BX
+	MOVQ  56(BX), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(BX), SI
+
+step:
+	VMOVUPS      (SI), Z4
+	VMOVUPS      64(SI), Z5
+	VBROADCASTSS (CX), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (CX)(DX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x04, CX
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(BX), AX
+	MOVQ          40(BX), CX
+	LEAQ          (AX)(CX*4), DX
+	LEAQ          (DX)(CX*4), SI
+	LEAQ          (SI)(CX*4), DI
+	LEAQ          (DI)(CX*4), R8
+	LEAQ          (R8)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(BX), $0x00
+	JE            set
+	VUNPCKLPS     Z2, Z0, Z4
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z2, Z2, Z5
+	VUNPCKHPS     Z2, Z2, Z6
+	VSHUFPS       $0x44, Z5, Z4, Z2
+	VSHUFPS       $0xee, Z5, Z4, Z4
+	VSHUFPS       $0x44, Z6, Z0, Z5
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVSD        (AX), X6
+	VADDPS        X2, X6, X6
+	VMOVSD        X6, (AX)
+	VEXTRACTF32X4 $0x01, Z2, X6
+	VMOVSD        (DX), X7
+	VADDPS        X6, X7, X7
+	VMOVSD        X7, (DX)
+	VEXTRACTF32X4 $0x02, Z2, X6
+	VMOVSD        (SI), X7
+	VADDPS        X6, X7, X7
+	VMOVSD        X7, (SI)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVSD        (DI), X6
+	VADDPS        X2, X6, X6
+	VMOVSD        X6, (DI)
+	VMOVSD        (AX)(CX*1), X2
+	VADDPS        X4, X2, X2
+	VMOVSD        X2, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z4, X2
+	VMOVSD        (DX)(CX*1), X6
+	VADDPS        X2, X6, X6
+	VMOVSD        X6, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z4, X2
+	VMOVSD        (SI)(CX*1), X6
+	VADDPS        X2, X6, X6
+	VMOVSD        X6, (SI)(CX*1)
+	VEXTRACTF32X4 $0x03, Z4, X2
+	VMOVSD        (DI)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (DI)(CX*1)
+	VMOVSD        (AX)(CX*2), X2
+	VADDPS        X5, X2, X2
+	VMOVSD        X2, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z5, X2
+	VMOVSD        (DX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z5, X2
+	VMOVSD        (SI)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z5, X2
+	VMOVSD        (DI)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (DI)(CX*2)
+	VMOVSD        (AX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVSD        (DX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVSD        (SI)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (SI)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        (DI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (DI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z3, Z3, Z2
+	VUNPCKHPS     Z3, Z3, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        (R8), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        (R9), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        (R10), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        (R11), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, (R11)
+	VMOVSD        (R8)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        (R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        (R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        (R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, (R11)(CX*1)
+	VMOVSD        (R8)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVSD        X0, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        (R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        (R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        (R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (R11)(CX*2)
+	VMOVSD        (R8)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVSD        X0, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        (R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        (R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        (R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSD        X1, (R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z2, Z0, Z4
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z2, Z2, Z5
+	VUNPCKHPS     Z2, Z2, Z6
+	VSHUFPS       $0x44, Z5, Z4, Z2
+	VSHUFPS       $0xee, Z5, Z4, Z4
+	VSHUFPS       $0x44, Z6, Z0, Z5
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVSD        X2, (AX)
+	VEXTRACTF32X4 $0x01, Z2, X6
+	VMOVSD        X6, (DX)
+	VEXTRACTF32X4 $0x02, Z2, X6
+	VMOVSD        X6, (SI)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVSD        X2, (DI)
+	VMOVSD        X4, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z4, X2
+	VMOVSD        X2, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z4, X2
+	VMOVSD        X2, (SI)(CX*1)
+	VEXTRACTF32X4 $0x03, Z4, X2
+	VMOVSD        X2, (DI)(CX*1)
+	VMOVSD        X5, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z5, X2
+	VMOVSD        X2, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z5, X2
+	VMOVSD        X2, (SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z5, X2
+	VMOVSD        X2, (DI)(CX*2)
+	VMOVSD        X0, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVSD        X2, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVSD        X2, (SI)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, (DI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z3, Z3, Z2
+	VUNPCKHPS     Z3, Z3, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        X3, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        X4, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        X4, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        X3, (R11)
+	VMOVSD        X0, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        X3, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        X3, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, (R11)(CX*1)
+	VMOVSD        X2, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, (R11)(CX*2)
+	VMOVSD        X1, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, (R11)(R12*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow3x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow3x2(SB), NOSPLIT, $0-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   24(AX), DX
+	MOVQ   32(AX), BX
+	MOVQ   8(AX), SI
+	LEAQ   (SI)(BX*4), DI
+	LEAQ   (DI)(BX*4), R8
+	LEAQ   (R8)(BX*4), R9
+	LEAQ   (R9)(BX*4), R10
+	LEAQ   (R10)(BX*4), R11
+	LEAQ   (R11)(BX*4), R12
+	LEAQ   (R12)(BX*4), R13
+	LEAQ   (BX)(BX*2), R14
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VBROADCASTSS (CX), Z6
+	VBROADCASTSS (CX)(DX*1), Z7
+	VBROADCASTSS (CX)(DX*2), Z8
+	VBROADCASTSS 4(CX), Z9
+	VBROADCASTSS 4(CX)(DX*1), Z10
+	VBROADCASTSS 4(CX)(DX*2), Z11
+	VBROADCASTSS 8(CX), Z12
+	VBROADCASTSS 8(CX)(DX*1), Z13
+	VBROADCASTSS 8(CX)(DX*2), Z14
+	VBROADCASTSS 12(CX), Z15
+	VBROADCASTSS 12(CX)(DX*1), Z16
+	VBROADCASTSS 12(CX)(DX*2), Z17
+	VMOVUPS      (SI), X18
+	VINSERTF32X4 $0x01, (DI), Z18, Z18
+	VINSERTF32X4 $0x02, (R8), Z18, Z18
+	VINSERTF32X4 $0x03, (R9), Z18, Z18
+	VMOVUPS      (SI)(BX*1), X19
+	VINSERTF32X4 $0x01, (DI)(BX*1), Z19, Z19
+	VINSERTF32X4 $0x02, (R8)(BX*1), Z19, Z19
+	VINSERTF32X4 $0x03, (R9)(BX*1), Z19, Z19
+	VMOVUPS      (SI)(BX*2), X20
+	VINSERTF32X4 $0x01, (DI)(BX*2), Z20, Z20
+	VINSERTF32X4 $0x02, (R8)(BX*2), Z20, Z20
+	VINSERTF32X4 $0x03, (R9)(BX*2), Z20, Z20
+	VMOVUPS      (SI)(R14*1), X21
+	VINSERTF32X4 $0x01, (DI)(R14*1), Z21, Z21
+	VINSERTF32X4 $0x02, (R8)(R14*1), Z21, Z21
+	VINSERTF32X4 $0x03, (R9)(R14*1), Z21, Z21
+	VUNPCKLPS    Z19, Z18, Z22
+	VUNPCKHPS    Z19, Z18, Z18
+	VUNPCKLPS    Z21, Z20, Z19
+	VUNPCKHPS    Z21, Z20, Z21
+	VSHUFPS      $0x44, Z19, Z22, Z20
+	VSHUFPS      $0xee, Z19, Z22, Z19
+	VSHUFPS      $0x44, Z21, Z18, Z22
+	VSHUFPS      $0xee, Z21, Z18, Z18
+	VFMADD231PS  Z20, Z6, Z0
+	VFMADD231PS  Z20, Z7, Z2
+	VFMADD231PS  Z20, Z8, Z4
+	VFMADD231PS  Z19, Z9, Z0
+	VFMADD231PS  Z19, Z10, Z2
+	VFMADD231PS  Z19, Z11, Z4
+	VFMADD231PS  Z22, Z12, Z0
+	VFMADD231PS  Z22, Z13, Z2
+	VFMADD231PS  Z22, Z14, Z4
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z18, Z16, Z2
+	VFMADD231PS  Z18, Z17, Z4
+	VMOVUPS      (R10), X18
+	VINSERTF32X4 $0x01, (R11), Z18, Z18
+	VINSERTF32X4 $0x02, (R12), Z18, Z18
+	VINSERTF32X4 $0x03, (R13), Z18, Z18
+	VMOVUPS      (R10)(BX*1), X19
+	VINSERTF32X4 $0x01, (R11)(BX*1), Z19, Z19
+	VINSERTF32X4 $0x02, (R12)(BX*1), Z19, Z19
+	VINSERTF32X4 $0x03, (R13)(BX*1), Z19, Z19
+	VMOVUPS      (R10)(BX*2), X20
+	VINSERTF32X4 $0x01, (R11)(BX*2), Z20, Z20
+	VINSERTF32X4 $0x02, (R12)(BX*2), Z20, Z20
+	VINSERTF32X4 $0x03, (R13)(BX*2), Z20, Z20
+	VMOVUPS      (R10)(R14*1), X21
+	VINSERTF32X4 $0x01, (R11)(R14*1), Z21, Z21
+	VINSERTF32X4 $0x02, (R12)(R14*1), Z21, Z21
+	VINSERTF32X4 $0x03, (R13)(R14*1), Z21, Z21
+	VUNPCKLPS    Z19, Z18, Z22
+	VUNPCKHPS    Z19, Z18, Z18
+	VUNPCKLPS    Z21, Z20, Z19
+	VUNPCKHPS    Z21, Z20, Z21
+	VSHUFPS      $0x44, Z19, Z22, Z20
+	VSHUFPS      $0xee, Z19, Z22, Z19
+	VSHUFPS      $0x44, Z21, Z18, Z22
+	VSHUFPS      $0xee, Z21, Z18, Z18
+	VFMADD231PS  Z20, Z6, Z1
+	VFMADD231PS  Z20, Z7, Z3
+	VFMADD231PS  Z20, Z8, Z5
+	VFMADD231PS  Z19, Z9, Z1
+	VFMADD231PS  Z19, Z10, Z3
+	VFMADD231PS  Z19, Z11, Z5
+	VFMADD231PS  Z22, Z12, Z1
+	VFMADD231PS  Z22, Z13, Z3
+	VFMADD231PS  Z22, Z14, Z5
+	VFMADD231PS  Z18, Z15, Z1
+	VFMADD231PS  Z18, Z16, Z3
+	VFMADD231PS  Z18, Z17, Z5
+	ADDQ         $0x10, SI
+	ADDQ         $0x10, DI
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, R13
+	ADDQ         $0x10, CX
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), BX
+	MOVQ  56(BX), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(BX), SI
+
+step:
+	VMOVUPS      (SI), Z6
+	VMOVUPS      64(SI), Z7
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (CX)(DX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (CX)(DX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x04, CX
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(BX), AX
+	MOVQ          40(BX), CX
+	LEAQ          (AX)(CX*4), DX
+	LEAQ          (DX)(CX*4), SI
+	LEAQ          (SI)(CX*4), DI
+	LEAQ          (DI)(CX*4), R8
+	LEAQ          (R8)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(BX), $0x00
+	JE            set
+	VUNPCKLPS     Z2, Z0, Z6
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z4, Z4, Z2
+	VUNPCKHPS     Z4, Z4, Z7
+	VSHUFPS       $0x44, Z2, Z6, Z4
+	VSHUFPS       $0xee, Z2, Z6, Z2
+	VSHUFPS       $0x44, Z7, Z0, Z6
+	VSHUFPS       $0xee, Z7, Z0, Z0
+	VMOVSD        (AX), X7
+	VINSERTPS     $0x20, 8(AX), X7, X7
+	VADDPS        X4, X7, X7
+	VMOVSD        X7, (AX)
+	VEXTRACTPS    $0x02, X7, 8(AX)
+	VEXTRACTF32X4 $0x01, Z4, X7
+	VMOVSD        (DX), X8
+	VINSERTPS     $0x20, 8(DX), X8, X8
+	VADDPS        X7, X8, X8
+	VMOVSD        X8, (DX)
+	VEXTRACTPS    $0x02, X8, 8(DX)
+	VEXTRACTF32X4 $0x02, Z4, X7
+	VMOVSD        (SI), X8
+	VINSERTPS     $0x20, 8(SI), X8, X8
+	VADDPS        X7, X8, X8
+	VMOVSD        X8, (SI)
+	VEXTRACTPS    $0x02, X8, 8(SI)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVSD        (DI), X7
+	VINSERTPS     $0x20, 8(DI), X7, X7
+	VADDPS        X4, X7, X7
+	VMOVSD        X7, (DI)
+	VEXTRACTPS    $0x02, X7, 8(DI)
+	VMOVSD        (AX)(CX*1), X4
+	VINSERTPS     $0x20, 8(AX)(CX*1), X4, X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (AX)(CX*1)
+	VEXTRACTPS    $0x02, X4, 8(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVSD        (DX)(CX*1), X7
+	VINSERTPS     $0x20, 8(DX)(CX*1), X7, X7
+	VADDPS        X4, X7, X7
+	VMOVSD        X7, (DX)(CX*1)
+	VEXTRACTPS    $0x02, X7, 8(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVSD        (SI)(CX*1), X7
+	VINSERTPS     $0x20, 8(SI)(CX*1), X7, X7
+	VADDPS        X4, X7, X7
+	VMOVSD        X7, (SI)(CX*1)
+	VEXTRACTPS    $0x02, X7, 8(SI)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVSD        (DI)(CX*1), X4
+	VINSERTPS     $0x20, 8(DI)(CX*1), X4, X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (DI)(CX*1)
+	VEXTRACTPS    $0x02, X4, 8(DI)(CX*1)
+	VMOVSD        (AX)(CX*2), X2
+	VINSERTPS     $0x20, 8(AX)(CX*2), X2, X2
+	VADDPS        X6, X2, X2
+	VMOVSD        X2, (AX)(CX*2)
+	VEXTRACTPS    $0x02, X2, 8(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z6, X2
+	VMOVSD        (DX)(CX*2), X4
+	VINSERTPS     $0x20, 8(DX)(CX*2), X4, X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (DX)(CX*2)
+	VEXTRACTPS    $0x02, X4, 8(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z6, X2
+	VMOVSD        (SI)(CX*2), X4
+	VINSERTPS     $0x20, 8(SI)(CX*2), X4, X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (SI)(CX*2)
+	VEXTRACTPS    $0x02, X4, 8(SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z6, X2
+	VMOVSD        (DI)(CX*2), X4
+	VINSERTPS     $0x20, 8(DI)(CX*2), X4, X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (DI)(CX*2)
+	VEXTRACTPS    $0x02, X4, 8(DI)(CX*2)
+	VMOVSD        (AX)(R12*1), X2
+	VINSERTPS     $0x20, 8(AX)(R12*1), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (AX)(R12*1)
+	VEXTRACTPS    $0x02, X2, 8(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVSD        (DX)(R12*1), X4
+	VINSERTPS     $0x20, 8(DX)(R12*1), X4, X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (DX)(R12*1)
+	VEXTRACTPS    $0x02, X4, 8(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVSD        (SI)(R12*1), X4
+	VINSERTPS     $0x20, 8(SI)(R12*1), X4, X4
+	VADDPS        X2, X4, X4
+	VMOVSD        X4, (SI)(R12*1)
+	VEXTRACTPS    $0x02, X4, 8(SI)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        (DI)(R12*1), X2
+	VINSERTPS     $0x20, 8(DI)(R12*1), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (DI)(R12*1)
+	VEXTRACTPS    $0x02, X2, 8(DI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z5, Z5, Z2
+	VUNPCKHPS     Z5, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        (R8), X4
+	VINSERTPS     $0x20, 8(R8), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, (R8)
+	VEXTRACTPS    $0x02, X4, 8(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        (R9), X5
+	VINSERTPS     $0x20, 8(R9), X5, X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, (R9)
+	VEXTRACTPS    $0x02, X5, 8(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        (R10), X5
+	VINSERTPS     $0x20, 8(R10), X5, X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, (R10)
+	VEXTRACTPS    $0x02, X5, 8(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        (R11), X4
+	VINSERTPS     $0x20, 8(R11), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, (R11)
+	VEXTRACTPS    $0x02, X4, 8(R11)
+	VMOVSD        (R8)(CX*1), X3
+	VINSERTPS     $0x20, 8(R8)(CX*1), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, (R8)(CX*1)
+	VEXTRACTPS    $0x02, X3, 8(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        (R9)(CX*1), X4
+	VINSERTPS     $0x20, 8(R9)(CX*1), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, (R9)(CX*1)
+	VEXTRACTPS    $0x02, X4, 8(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        (R10)(CX*1), X4
+	VINSERTPS     $0x20, 8(R10)(CX*1), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, (R10)(CX*1)
+	VEXTRACTPS    $0x02, X4, 8(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        (R11)(CX*1), X3
+	VINSERTPS     $0x20, 8(R11)(CX*1), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, (R11)(CX*1)
+	VEXTRACTPS    $0x02, X3, 8(R11)(CX*1)
+	VMOVSD        (R8)(CX*2), X0
+	VINSERTPS     $0x20, 8(R8)(CX*2), X0, X0
+	VADDPS        X2, X0, X0
+	VMOVSD        X0, (R8)(CX*2)
+	VEXTRACTPS    $0x02, X0, 8(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        (R9)(CX*2), X3
+	VINSERTPS     $0x20, 8(R9)(CX*2), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, (R9)(CX*2)
+	VEXTRACTPS    $0x02, X3, 8(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        (R10)(CX*2), X3
+	VINSERTPS     $0x20, 8(R10)(CX*2), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, (R10)(CX*2)
+	VEXTRACTPS    $0x02, X3, 8(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        (R11)(CX*2), X2
+	VINSERTPS     $0x20, 8(R11)(CX*2), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (R11)(CX*2)
+	VEXTRACTPS    $0x02, X2, 8(R11)(CX*2)
+	VMOVSD        (R8)(R12*1), X0
+	VINSERTPS     $0x20, 8(R8)(R12*1), X0, X0
+	VADDPS        X1, X0, X0
+	VMOVSD        X0, (R8)(R12*1)
+	VEXTRACTPS    $0x02, X0, 8(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        (R9)(R12*1), X2
+	VINSERTPS     $0x20, 8(R9)(R12*1), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (R9)(R12*1)
+	VEXTRACTPS    $0x02, X2, 8(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        (R10)(R12*1), X2
+	VINSERTPS     $0x20, 8(R10)(R12*1), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, (R10)(R12*1)
+	VEXTRACTPS    $0x02, X2, 8(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        (R11)(R12*1), X1
+	VINSERTPS     $0x20, 8(R11)(R12*1), X1, X1
+	VADDPS        X0, X1, X1
+	VMOVSD        X1, (R11)(R12*1)
+	VEXTRACTPS    $0x02, X1, 8(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z2, Z0, Z6
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z4, Z4, Z2
+	VUNPCKHPS     Z4, Z4, Z7
+	VSHUFPS       $0x44, Z2, Z6, Z4
+	VSHUFPS       $0xee, Z2, Z6, Z2
+	VSHUFPS       $0x44, Z7, Z0, Z6
+	VSHUFPS       $0xee, Z7, Z0, Z0
+	VMOVSD        X4, (AX)
+	VEXTRACTPS    $0x02, X4, 8(AX)
+	VEXTRACTF32X4 $0x01, Z4, X7
+	VMOVSD        X7, (DX)
+	VEXTRACTPS    $0x02, X7, 8(DX)
+	VEXTRACTF32X4 $0x02, Z4, X7
+	VMOVSD        X7, (SI)
+	VEXTRACTPS    $0x02, X7, 8(SI)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVSD        X4, (DI)
+	VEXTRACTPS    $0x02, X4, 8(DI)
+	VMOVSD        X2, (AX)(CX*1)
+	VEXTRACTPS    $0x02, X2, 8(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVSD        X4, (DX)(CX*1)
+	VEXTRACTPS    $0x02, X4, 8(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVSD        X4, (SI)(CX*1)
+	VEXTRACTPS    $0x02, X4, 8(SI)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVSD        X2, (DI)(CX*1)
+	VEXTRACTPS    $0x02, X2, 8(DI)(CX*1)
+	VMOVSD        X6, (AX)(CX*2)
+	VEXTRACTPS    $0x02, X6, 8(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z6, X2
+	VMOVSD        X2, (DX)(CX*2)
+	VEXTRACTPS    $0x02, X2, 8(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z6, X2
+	VMOVSD        X2, (SI)(CX*2)
+	VEXTRACTPS    $0x02, X2, 8(SI)(CX*2)
+	VEXTRACTF32X4 $0x03, Z6, X2
+	VMOVSD        X2, (DI)(CX*2)
+	VEXTRACTPS    $0x02, X2, 8(DI)(CX*2)
+	VMOVSD        X0, (AX)(R12*1)
+	VEXTRACTPS    $0x02, X0, 8(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVSD        X2, (DX)(R12*1)
+	VEXTRACTPS    $0x02, X2, 8(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVSD        X2, (SI)(R12*1)
+	VEXTRACTPS    $0x02, X2, 8(SI)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, (DI)(R12*1)
+	VEXTRACTPS    $0x02, X0, 8(DI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z5, Z5, Z2
+	VUNPCKHPS     Z5, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        X3, (R8)
+	VEXTRACTPS    $0x02, X3, 8(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        X4, (R9)
+	VEXTRACTPS    $0x02, X4, 8(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        X4, (R10)
+	VEXTRACTPS    $0x02, X4, 8(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        X3, (R11)
+	VEXTRACTPS    $0x02, X3, 8(R11)
+	VMOVSD        X0, (R8)(CX*1)
+	VEXTRACTPS    $0x02, X0, 8(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        X3, (R9)(CX*1)
+	VEXTRACTPS    $0x02, X3, 8(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        X3, (R10)(CX*1)
+	VEXTRACTPS    $0x02, X3, 8(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, (R11)(CX*1)
+	VEXTRACTPS    $0x02, X0, 8(R11)(CX*1)
+	VMOVSD        X2, (R8)(CX*2)
+	VEXTRACTPS    $0x02, X2, 8(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, (R9)(CX*2)
+	VEXTRACTPS    $0x02, X0, 8(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, (R10)(CX*2)
+	VEXTRACTPS    $0x02, X0, 8(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, (R11)(CX*2)
+	VEXTRACTPS    $0x02, X0, 8(R11)(CX*2)
+	VMOVSD        X1, (R8)(R12*1)
+	VEXTRACTPS    $0x02, X1, 8(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, (R9)(R12*1)
+	VEXTRACTPS    $0x02, X0, 8(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, (R10)(R12*1)
+	VEXTRACTPS    $0x02, X0, 8(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, (R11)(R12*1)
+	VEXTRACTPS    $0x02, X0, 8(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow4x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow4x2(SB), NOSPLIT, $0-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   24(AX), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   32(AX), SI
+	MOVQ   8(AX), DI
+	LEAQ   (DI)(SI*4), R8
+	LEAQ   (R8)(SI*4), R9
+	LEAQ   (R9)(SI*4), R10
+	LEAQ   (R10)(SI*4), R11
+	LEAQ   (R11)(SI*4), R12
+	LEAQ   (R12)(SI*4), R13
+	LEAQ   (R13)(SI*4), R14
+	LEAQ   (SI)(SI*2), R15
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VBROADCASTSS (CX), Z8
+	VBROADCASTSS (CX)(DX*1), Z9
+	VBROADCASTSS (CX)(DX*2), Z10
+	VBROADCASTSS (CX)(BX*1), Z11
+	VBROADCASTSS 4(CX), Z12
+	VBROADCASTSS 4(CX)(DX*1), Z13
+	VBROADCASTSS 4(CX)(DX*2), Z14
+	VBROADCASTSS 4(CX)(BX*1), Z15
+	VBROADCASTSS 8(CX), Z16
+	VBROADCASTSS 8(CX)(DX*1), Z17
+	VBROADCASTSS 8(CX)(DX*2), Z18
+	VBROADCASTSS 8(CX)(BX*1), Z19
+	VBROADCASTSS 12(CX), Z20
+	VBROADCASTSS 12(CX)(DX*1), Z21
+	VBROADCASTSS 12(CX)(DX*2), Z22
+	VBROADCASTSS 12(CX)(BX*1), Z23
+	VMOVUPS      (DI), X24
+	VINSERTF32X4 $0x01, (R8), Z24, Z24
+	VINSERTF32X4 $0x02, (R9), Z24, Z24
+	VINSERTF32X4 $0x03, (R10), Z24, Z24
+	VMOVUPS      (DI)(SI*1), X25
+	VINSERTF32X4 $0x01, (R8)(SI*1), Z25, Z25
+	VINSERTF32X4 $0x02, (R9)(SI*1), Z25, Z25
+	VINSERTF32X4 $0x03, (R10)(SI*1), Z25, Z25
+	VMOVUPS      (DI)(SI*2), X26
+	VINSERTF32X4 $0x01, (R8)(SI*2), Z26, Z26
+	VINSERTF32X4 $0x02, (R9)(SI*2), Z26, Z26
+	VINSERTF32X4 $0x03, (R10)(SI*2), Z26, Z26
+	VMOVUPS      (DI)(R15*1), X27
+	VINSERTF32X4 $0x01, (R8)(R15*1), Z27, Z27
+	VINSERTF32X4 $0x02, (R9)(R15*1), Z27, Z27
+	VINSERTF32X4 $0x03, (R10)(R15*1), Z27, Z27
+	VUNPCKLPS    Z25, Z24, Z28
+	VUNPCKHPS    Z25, Z24, Z24
+	VUNPCKLPS    Z27, Z26, Z25
+	VUNPCKHPS    Z27, Z26, Z27
+	VSHUFPS      $0x44, Z25, Z28, Z26
+	VSHUFPS      $0xee, Z25, Z28, Z25
+	VSHUFPS      $0x44, Z27, Z24, Z28
+	VSHUFPS      $0xee, Z27, Z24, Z24
+	VFMADD231PS  Z26, Z8, Z0
+	VFMADD231PS  Z26, Z9, Z2
+	VFMADD231PS  Z26, Z10, Z4
+	VFMADD231PS  Z26, Z11, Z6
+	VFMADD231PS  Z25, Z12, Z0
+	VFMADD231PS  Z25, Z13, Z2
+	VFMADD231PS  Z25, Z14, Z4
+	VFMADD231PS  Z25, Z15, Z6
+	VFMADD231PS  Z28, Z16, Z0
+	VFMADD231PS  Z28, Z17, Z2
+	VFMADD231PS  Z28, Z18, Z4
+	VFMADD231PS  Z28, Z19, Z6
+	VFMADD231PS  Z24, Z20, Z0
+	VFMADD231PS  Z24, Z21, Z2
+	VFMADD231PS  Z24, Z22, Z4
+	VFMADD231PS  Z24, Z23, Z6
+	VMOVUPS      (R11), X24
+	VINSERTF32X4 $0x01, (R12), Z24, Z24
+	VINSERTF32X4 $0x02, (R13), Z24, Z24
+	VINSERTF32X4 $0x03, (R14), Z24, Z24
+	VMOVUPS      (R11)(SI*1), X25
+	VINSERTF32X4 $0x01, (R12)(SI*1), Z25, Z25
+	VINSERTF32X4 $0x02, (R13)(SI*1), Z25, Z25
+	VINSERTF32X4 $0x03, (R14)(SI*1), Z25, Z25
+	VMOVUPS      (R11)(SI*2), X26
+	VINSERTF32X4 $0x01, (R12)(SI*2), Z26, Z26
+	VINSERTF32X4 $0x02, (R13)(SI*2), Z26, Z26
+	VINSERTF32X4 $0x03, (R14)(SI*2), Z26, Z26
+	VMOVUPS      (R11)(R15*1), X27
+	VINSERTF32X4 $0x01, (R12)(R15*1), Z27, Z27
+	VINSERTF32X4 $0x02, (R13)(R15*1), Z27, Z27
+	VINSERTF32X4 $0x03, (R14)(R15*1), Z27, Z27
+	VUNPCKLPS    Z25, Z24, Z28
+	VUNPCKHPS    Z25, Z24, Z24
+	VUNPCKLPS    Z27, Z26, Z25
+	VUNPCKHPS    Z27, Z26, Z27
+	VSHUFPS      $0x44, Z25, Z28, Z26
+	VSHUFPS      $0xee, Z25, Z28, Z25
+	VSHUFPS      $0x44, Z27, Z24, Z28
+	VSHUFPS      $0xee, Z27, Z24, Z24
+	VFMADD231PS  Z26, Z8, Z1
+	VFMADD231PS  Z26, Z9, Z3
+	VFMADD231PS  Z26, Z10, Z5
+	VFMADD231PS  Z26, Z11, Z7
+	VFMADD231PS  Z25, Z12, Z1
+	VFMADD231PS  Z25, Z13, Z3
+	VFMADD231PS  Z25, Z14, Z5
+	VFMADD231PS  Z25, Z15, Z7
+	VFMADD231PS  Z28, Z16, Z1
+	VFMADD231PS  Z28, Z17, Z3
+	VFMADD231PS  Z28, Z18, Z5
+	VFMADD231PS  Z28, Z19, Z7
+	VFMADD231PS  Z24, Z20, Z1
+	VFMADD231PS  Z24, Z21, Z3
+	VFMADD231PS  Z24, Z22, Z5
+	VFMADD231PS  Z24, Z23, Z7
+	ADDQ         $0x10, DI
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, R13
+	ADDQ         $0x10, R14
+	ADDQ         $0x10, CX
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), SI
+	MOVQ  56(SI), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(SI), DI
+
+step:
+	VMOVUPS      (DI), Z8
+	VMOVUPS      64(DI), Z9
+	VBROADCASTSS (CX), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (CX)(DX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (CX)(DX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (CX)(BX*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         $0x00000080, DI
+	ADDQ         $0x04, CX
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(SI), AX
+	MOVQ          40(SI), CX
+	LEAQ          (AX)(CX*4), DX
+	LEAQ          (DX)(CX*4), BX
+	LEAQ          (BX)(CX*4), DI
+	LEAQ          (DI)(CX*4), R8
+	LEAQ          (R8)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(SI), $0x00
+	JE            set
+	VUNPCKLPS     Z2, Z0, Z8
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z8, Z4
+	VSHUFPS       $0xee, Z2, Z8, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z8
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       (AX), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       (DX), X9
+	VADDPS        X6, X9, X9
+	VMOVUPS       X9, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       (BX), X9
+	VADDPS        X6, X9, X9
+	VMOVUPS       X9, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       (DI), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (DI)
+	VMOVUPS       (AX)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       (DX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       (BX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       (DI)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X2
+	VADDPS        X8, X2, X2
+	VMOVUPS       X2, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z8, X2
+	VMOVUPS       (DX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z8, X2
+	VMOVUPS       (BX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z8, X2
+	VMOVUPS       (DI)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DI)(CX*2)
+	VMOVUPS       (AX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       (DX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       (BX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (DI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (DI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       (R8), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       (R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       (R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       (R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R11)
+	VMOVUPS       (R8)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       (R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       (R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R11)(CX*1)
+	VMOVUPS       (R8)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       (R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       (R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       (R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R11)(CX*2)
+	VMOVUPS       (R8)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       (R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       (R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       (R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, (R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z2, Z0, Z8
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z8, Z4
+	VSHUFPS       $0xee, Z2, Z8, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z8
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       X4, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       X6, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       X6, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       X4, (DI)
+	VMOVUPS       X2, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       X4, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       X4, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       X2, (DI)(CX*1)
+	VMOVUPS       X8, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z8, X2
+	VMOVUPS       X2, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z8, X2
+	VMOVUPS       X2, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z8, X2
+	VMOVUPS       X2, (DI)(CX*2)
+	VMOVUPS       X0, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       X2, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       X2, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (DI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, (R11)
+	VMOVUPS       X0, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (R11)(CX*1)
+	VMOVUPS       X2, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, (R11)(CX*2)
+	VMOVUPS       X1, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, (R11)(R12*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow5x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow5x2(SB), NOSPLIT, $8-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   24(AX), DX
+	LEAQ   (CX)(DX*4), BX
+	LEAQ   (DX)(DX*2), SI
+	MOVQ   32(AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(DI*4), R9
+	LEAQ   (R9)(DI*4), R10
+	LEAQ   (R10)(DI*4), R11
+	LEAQ   (R11)(DI*4), R12
+	LEAQ   (R12)(DI*4), R13
+	LEAQ   (R13)(DI*4), R14
+	LEAQ   (R14)(DI*4), R15
+	LEAQ   (DI)(DI*2), BP
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VMOVUPS      (R8), X10
+	VINSERTF32X4 $0x01, (R9), Z10, Z10
+	VINSERTF32X4 $0x02, (R10), Z10, Z10
+	VINSERTF32X4 $0x03, (R11), Z10, Z10
+	VMOVUPS      (R8)(DI*1), X11
+	VINSERTF32X4 $0x01, (R9)(DI*1), Z11, Z11
+	VINSERTF32X4 $0x02, (R10)(DI*1), Z11, Z11
+	VINSERTF32X4 $0x03, (R11)(DI*1), Z11, Z11
+	VMOVUPS      (R8)(DI*2), X12
+	VINSERTF32X4 $0x01, (R9)(DI*2), Z12, Z12
+	VINSERTF32X4 $0x02, (R10)(DI*2), Z12, Z12
+	VINSERTF32X4 $0x03, (R11)(DI*2), Z12, Z12
+	VMOVUPS      (R8)(BP*1), X13
+	VINSERTF32X4 $0x01, (R9)(BP*1), Z13, Z13
+	VINSERTF32X4 $0x02, (R10)(BP*1), Z13, Z13
+	VINSERTF32X4 $0x03, (R11)(BP*1), Z13, Z13
+	VUNPCKLPS    Z11, Z10, Z14
+	VUNPCKHPS    Z11, Z10, Z10
+	VUNPCKLPS    Z13, Z12, Z11
+	VUNPCKHPS    Z13, Z12, Z13
+	VSHUFPS      $0x44, Z11, Z14, Z12
+	VSHUFPS      $0xee, Z11, Z14, Z11
+	VSHUFPS      $0x44, Z13, Z10, Z14
+	VSHUFPS      $0xee, Z13, Z10, Z10
+	VMOVUPS      (R12), X13
+	VINSERTF32X4 $0x01, (R13), Z13, Z13
+	VINSERTF32X4 $0x02, (R14), Z13, Z13
+	VINSERTF32X4 $0x03, (R15), Z13, Z13
+	VMOVUPS      (R12)(DI*1), X15
+	VINSERTF32X4 $0x01, (R13)(DI*1), Z15, Z15
+	VINSERTF32X4 $0x02, (R14)(DI*1), Z15, Z15
+	VINSERTF32X4 $0x03, (R15)(DI*1), Z15, Z15
+	VMOVUPS      (R12)(DI*2), X16
+	VINSERTF32X4 $0x01, (R13)(DI*2), Z16, Z16
+	VINSERTF32X4 $0x02, (R14)(DI*2), Z16, Z16
+	VINSERTF32X4 $0x03, (R15)(DI*2), Z16, Z16
+	VMOVUPS      (R12)(BP*1), X17
+	VINSERTF32X4 $0x01, (R13)(BP*1), Z17, Z17
+	VINSERTF32X4 $0x02, (R14)(BP*1), Z17, Z17
+	VINSERTF32X4 $0x03, (R15)(BP*1), Z17, Z17
+	VUNPCKLPS    Z15, Z13, Z18
+	VUNPCKHPS    Z15, Z13, Z13
+	VUNPCKLPS    Z17, Z16, Z15
+	VUNPCKHPS    Z17, Z16, Z17
+	VSHUFPS      $0x44, Z15, Z18, Z16
+	VSHUFPS      $0xee, Z15, Z18, Z15
+	VSHUFPS      $0x44, Z17, Z13, Z18
+	VSHUFPS      $0xee, Z17, Z13, Z13
+	VBROADCASTSS (CX), Z17
+	VFMADD231PS  Z12, Z17, Z0
+	VFMADD231PS  Z16, Z17, Z1
+	VBROADCASTSS (CX)(DX*1), Z17
+	VFMADD231PS  Z12, Z17, Z2
+	VFMADD231PS  Z16, Z17, Z3
+	VBROADCASTSS (CX)(DX*2), Z17
+	VFMADD231PS  Z12, Z17, Z4
+	VFMADD231PS  Z16, Z17, Z5
+	VBROADCASTSS (CX)(SI*1), Z17
+	VFMADD231PS  Z12, Z17, Z6
+	VFMADD231PS  Z16, Z17, Z7
+	VBROADCASTSS (BX), Z17
+	VFMADD231PS  Z12, Z17, Z8
+	VFMADD231PS  Z16, Z17, Z9
+	VBROADCASTSS 4(CX), Z12
+	VFMADD231PS  Z11, Z12, Z0
+	VFMADD231PS  Z15, Z12, Z1
+	VBROADCASTSS 4(CX)(DX*1), Z12
+	VFMADD231PS  Z11, Z12, Z2
+	VFMADD231PS  Z15, Z12, Z3
+	VBROADCASTSS 4(CX)(DX*2), Z12
+	VFMADD231PS  Z11, Z12, Z4
+	VFMADD231PS  Z15, Z12, Z5
+	VBROADCASTSS 4(CX)(SI*1), Z12
+	VFMADD231PS  Z11, Z12, Z6
+	VFMADD231PS  Z15, Z12, Z7
+	VBROADCASTSS 4(BX), Z12
+	VFMADD231PS  Z11, Z12, Z8
+	VFMADD231PS  Z15, Z12, Z9
+	VBROADCASTSS 8(CX), Z11
+	VFMADD231PS  Z14, Z11, Z0
+	VFMADD231PS  Z18, Z11, Z1
+	VBROADCASTSS 8(CX)(DX*1), Z11
+	VFMADD231PS  Z14, Z11, Z2
+	VFMADD231PS  Z18, Z11, Z3
+	VBROADCASTSS 8(CX)(DX*2), Z11
+	VFMADD231PS  Z14, Z11, Z4
+	VFMADD231PS  Z18, Z11, Z5
+	VBROADCASTSS 8(CX)(SI*1), Z11
+	VFMADD231PS  Z14, Z11, Z6
+	VFMADD231PS  Z18, Z11, Z7
+	VBROADCASTSS 8(BX), Z11
+	VFMADD231PS  Z14, Z11, Z8
+	VFMADD231PS  Z18, Z11, Z9
+	VBROADCASTSS 12(CX), Z11
+	VFMADD231PS  Z10, Z11, Z0
+	VFMADD231PS  Z13, Z11, Z1
+	VBROADCASTSS 12(CX)(DX*1), Z11
+	VFMADD231PS  Z10, Z11, Z2
+	VFMADD231PS  Z13, Z11, Z3
+	VBROADCASTSS 12(CX)(DX*2), Z11
+	VFMADD231PS  Z10, Z11, Z4
+	VFMADD231PS  Z13, Z11, Z5
+	VBROADCASTSS 12(CX)(SI*1), Z11
+	VFMADD231PS  Z10, Z11, Z6
+	VFMADD231PS  Z13, Z11, Z7
+	VBROADCASTSS 12(BX), Z11
+	VFMADD231PS  Z10, Z11, Z8
+	VFMADD231PS  Z13, Z11, Z9
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, R13
+	ADDQ         $0x10, R14
+	ADDQ         $0x10, R15
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, BX
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), DI
+	MOVQ  56(DI), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(DI), R8
+
+step:
+	VMOVUPS      (R8), Z10
+	VMOVUPS      64(R8), Z11
+	VBROADCASTSS (CX), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (CX)(DX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (CX)(DX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (CX)(SI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (BX), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         $0x00000080, R8
+	ADDQ         $0x04, CX
+	ADDQ         $0x04, BX
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(DI), AX
+	MOVQ          40(DI), CX
+	LEAQ          (AX)(CX*4), DX
+	LEAQ          (DX)(CX*4), BX
+	LEAQ          (BX)(CX*4), SI
+	LEAQ          (SI)(CX*4), R8
+	LEAQ          (R8)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(DI), $0x00
+	JE            set
+	VUNPCKLPS     Z2, Z0, Z10
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z10, Z4
+	VSHUFPS       $0xee, Z2, Z10, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z10
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       (AX), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       (DX), X11
+	VADDPS        X6, X11, X11
+	VMOVUPS       X11, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       (BX), X11
+	VADDPS        X6, X11, X11
+	VMOVUPS       X11, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       (SI), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (SI)
+	VMOVUPS       (AX)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       (DX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       (BX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       (SI)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X2
+	VADDPS        X10, X2, X2
+	VMOVUPS       X2, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z10, X2
+	VMOVUPS       (DX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z10, X2
+	VMOVUPS       (BX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z10, X2
+	VMOVUPS       (SI)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*2)
+	VMOVUPS       (AX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       (DX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       (BX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (SI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       (R8), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       (R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       (R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       (R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R11)
+	VMOVUPS       (R8)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       (R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       (R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R11)(CX*1)
+	VMOVUPS       (R8)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       (R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       (R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       (R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R11)(CX*2)
+	VMOVUPS       (R8)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       (R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       (R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       (R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, (R11)(R12*1)
+	VUNPCKLPS     Z8, Z8, Z0
+	VUNPCKHPS     Z8, Z8, Z1
+	VUNPCKLPS     Z8, Z8, Z2
+	VUNPCKHPS     Z8, Z8, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSS        16(AX), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSS        16(DX), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSS        16(BX), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSS        16(SI), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 16(SI)
+	VMOVSS        16(AX)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSS        16(DX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSS        16(BX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        16(SI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 16(SI)(CX*1)
+	VMOVSS        16(AX)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVSS        X0, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        16(DX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        16(BX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        16(SI)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 16(SI)(CX*2)
+	VMOVSS        16(AX)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVSS        X0, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        16(DX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        16(BX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        16(SI)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, 16(SI)(R12*1)
+	VUNPCKLPS     Z9, Z9, Z0
+	VUNPCKHPS     Z9, Z9, Z1
+	VUNPCKLPS     Z9, Z9, Z2
+	VUNPCKHPS     Z9, Z9, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSS        16(R8), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 16(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSS        16(R9), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSS        16(R10), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSS        16(R11), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 16(R11)
+	VMOVSS        16(R8)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 16(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSS        16(R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSS        16(R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        16(R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 16(R11)(CX*1)
+	VMOVSS        16(R8)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVSS        X0, 16(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        16(R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        16(R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        16(R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 16(R11)(CX*2)
+	VMOVSS        16(R8)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVSS        X0, 16(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        16(R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        16(R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        16(R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, 16(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z2, Z0, Z10
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z10, Z4
+	VSHUFPS       $0xee, Z2, Z10, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z10
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       X4, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       X6, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       X6, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       X4, (SI)
+	VMOVUPS       X2, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       X4, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       X4, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       X10, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z10, X2
+	VMOVUPS       X2, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z10, X2
+	VMOVUPS       X2, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z10, X2
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       X2, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       X2, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, (R11)
+	VMOVUPS       X0, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (R11)(CX*1)
+	VMOVUPS       X2, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, (R11)(CX*2)
+	VMOVUPS       X1, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, (R11)(R12*1)
+	VUNPCKLPS     Z8, Z8, Z0
+	VUNPCKHPS     Z8, Z8, Z1
+	VUNPCKLPS     Z8, Z8, Z2
+	VUNPCKHPS     Z8, Z8, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSS        X3, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSS        X4, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSS        X4, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSS        X3, 16(SI)
+	VMOVSS        X0, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSS        X3, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSS        X3, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        X0, 16(SI)(CX*1)
+	VMOVSS        X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        X0, 16(SI)(CX*2)
+	VMOVSS        X1, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        X0, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        X0, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        X0, 16(SI)(R12*1)
+	VUNPCKLPS     Z9, Z9, Z0
+	VUNPCKHPS     Z9, Z9, Z1
+	VUNPCKLPS     Z9, Z9, Z2
+	VUNPCKHPS     Z9, Z9, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSS        X3, 16(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSS        X4, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSS        X4, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSS        X3, 16(R11)
+	VMOVSS        X0, 16(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSS        X3, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSS        X3, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        X0, 16(R11)(CX*1)
+	VMOVSS        X2, 16(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        X0, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        X0, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        X0, 16(R11)(CX*2)
+	VMOVSS        X1, 16(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        X0, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        X0, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        X0, 16(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow6x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow6x2(SB), NOSPLIT, $8-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   24(AX), DX
+	LEAQ   (CX)(DX*4), BX
+	LEAQ   (DX)(DX*2), SI
+	MOVQ   32(AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(DI*4), R9
+	LEAQ   (R9)(DI*4), R10
+	LEAQ   (R10)(DI*4), R11
+	LEAQ   (R11)(DI*4), R12
+	LEAQ   (R12)(DI*4), R13
+	LEAQ   (R13)(DI*4), R14
+	LEAQ   (R14)(DI*4), R15
+	LEAQ   (DI)(DI*2), BP
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VMOVUPS      (R8), X12
+	VINSERTF32X4 $0x01, (R9), Z12, Z12
+	VINSERTF32X4 $0x02, (R10), Z12, Z12
+	VINSERTF32X4 $0x03, (R11), Z12, Z12
+	VMOVUPS      (R8)(DI*1), X13
+	VINSERTF32X4 $0x01, (R9)(DI*1), Z13, Z13
+	VINSERTF32X4 $0x02, (R10)(DI*1), Z13, Z13
+	VINSERTF32X4 $0x03, (R11)(DI*1), Z13, Z13
+	VMOVUPS      (R8)(DI*2), X14
+	VINSERTF32X4 $0x01, (R9)(DI*2), Z14, Z14
+	VINSERTF32X4 $0x02, (R10)(DI*2), Z14, Z14
+	VINSERTF32X4 $0x03, (R11)(DI*2), Z14, Z14
+	VMOVUPS      (R8)(BP*1), X15
+	VINSERTF32X4 $0x01, (R9)(BP*1), Z15, Z15
+	VINSERTF32X4 $0x02, (R10)(BP*1), Z15, Z15
+	VINSERTF32X4 $0x03, (R11)(BP*1), Z15, Z15
+	VUNPCKLPS    Z13, Z12, Z16
+	VUNPCKHPS    Z13, Z12, Z12
+	VUNPCKLPS    Z15, Z14, Z13
+	VUNPCKHPS    Z15, Z14, Z15
+	VSHUFPS      $0x44, Z13, Z16, Z14
+	VSHUFPS      $0xee, Z13, Z16, Z13
+	VSHUFPS      $0x44, Z15, Z12, Z16
+	VSHUFPS      $0xee, Z15, Z12, Z12
+	VMOVUPS      (R12), X15
+	VINSERTF32X4 $0x01, (R13), Z15, Z15
+	VINSERTF32X4 $0x02, (R14), Z15, Z15
+	VINSERTF32X4 $0x03, (R15), Z15, Z15
+	VMOVUPS      (R12)(DI*1), X17
+	VINSERTF32X4 $0x01, (R13)(DI*1), Z17, Z17
+	VINSERTF32X4 $0x02, (R14)(DI*1), Z17, Z17
+	VINSERTF32X4 $0x03, (R15)(DI*1), Z17, Z17
+	VMOVUPS      (R12)(DI*2), X18
+	VINSERTF32X4 $0x01, (R13)(DI*2), Z18, Z18
+	VINSERTF32X4 $0x02, (R14)(DI*2), Z18, Z18
+	VINSERTF32X4 $0x03, (R15)(DI*2), Z18, Z18
+	VMOVUPS      (R12)(BP*1), X19
+	VINSERTF32X4 $0x01, (R13)(BP*1), Z19, Z19
+	VINSERTF32X4 $0x02, (R14)(BP*1), Z19, Z19
+	VINSERTF32X4 $0x03, (R15)(BP*1), Z19, Z19
+	VUNPCKLPS    Z17, Z15, Z20
+	VUNPCKHPS    Z17, Z15, Z15
+	VUNPCKLPS    Z19, Z18, Z17
+	VUNPCKHPS    Z19, Z18, Z19
+	VSHUFPS      $0x44, Z17, Z20, Z18
+	VSHUFPS      $0xee, Z17, Z20, Z17
+	VSHUFPS      $0x44, Z19, Z15, Z20
+	VSHUFPS      $0xee, Z19, Z15, Z15
+	VBROADCASTSS (CX), Z19
+	VFMADD231PS  Z14, Z19, Z0
+	VFMADD231PS  Z18, Z19, Z1
+	VBROADCASTSS (CX)(DX*1), Z19
+	VFMADD231PS  Z14, Z19, Z2
+	VFMADD231PS  Z18, Z19, Z3
+	VBROADCASTSS (CX)(DX*2), Z19
+	VFMADD231PS  Z14, Z19, Z4
+	VFMADD231PS  Z18, Z19, Z5
+	VBROADCASTSS (CX)(SI*1), Z19
+	VFMADD231PS  Z14, Z19, Z6
+	VFMADD231PS  Z18, Z19, Z7
+	VBROADCASTSS (BX), Z19
+	VFMADD231PS  Z14, Z19, Z8
+	VFMADD231PS  Z18, Z19, Z9
+	VBROADCASTSS (BX)(DX*1), Z19
+	VFMADD231PS  Z14, Z19, Z10
+	VFMADD231PS  Z18, Z19, Z11
+	VBROADCASTSS 4(CX), Z14
+	VFMADD231PS  Z13, Z14, Z0
+	VFMADD231PS  Z17, Z14, Z1
+	VBROADCASTSS 4(CX)(DX*1), Z14
+	VFMADD231PS  Z13, Z14, Z2
+	VFMADD231PS  Z17, Z14, Z3
+	VBROADCASTSS 4(CX)(DX*2), Z14
+	VFMADD231PS  Z13, Z14, Z4
+	VFMADD231PS  Z17, Z14, Z5
+	VBROADCASTSS 4(CX)(SI*1), Z14
+	VFMADD231PS  Z13, Z14, Z6
+	VFMADD231PS  Z17, Z14, Z7
+	VBROADCASTSS 4(BX), Z14
+	VFMADD231PS  Z13, Z14, Z8
+	VFMADD231PS  Z17, Z14, Z9
+	VBROADCASTSS 4(BX)(DX*1), Z14
+	VFMADD231PS  Z13, Z14, Z10
+	VFMADD231PS  Z17, Z14, Z11
+	VBROADCASTSS 8(CX), Z13
+	VFMADD231PS  Z16, Z13, Z0
+	VFMADD231PS  Z20, Z13, Z1
+	VBROADCASTSS 8(CX)(DX*1), Z13
+	VFMADD231PS  Z16, Z13, Z2
+	VFMADD231PS  Z20, Z13, Z3
+	VBROADCASTSS 8(CX)(DX*2), Z13
+	VFMADD231PS  Z16, Z13, Z4
+	VFMADD231PS  Z20, Z13, Z5
+	VBROADCASTSS 8(CX)(SI*1), Z13
+	VFMADD231PS  Z16, Z13, Z6
+	VFMADD231PS  Z20, Z13, Z7
+	VBROADCASTSS 8(BX), Z13
+	VFMADD231PS  Z16, Z13, Z8
+	VFMADD231PS  Z20, Z13, Z9
+	VBROADCASTSS 8(BX)(DX*1), Z13
+	VFMADD231PS  Z16, Z13, Z10
+	VFMADD231PS  Z20, Z13, Z11
+	VBROADCASTSS 12(CX), Z13
+	VFMADD231PS  Z12, Z13, Z0
+	VFMADD231PS  Z15, Z13, Z1
+	VBROADCASTSS 12(CX)(DX*1), Z13
+	VFMADD231PS  Z12, Z13, Z2
+	VFMADD231PS  Z15, Z13, Z3
+	VBROADCASTSS 12(CX)(DX*2), Z13
+	VFMADD231PS  Z12, Z13, Z4
+	VFMADD231PS  Z15, Z13, Z5
+	VBROADCASTSS 12(CX)(SI*1), Z13
+	VFMADD231PS  Z12, Z13, Z6
+	VFMADD231PS  Z15, Z13, Z7
+	VBROADCASTSS 12(BX), Z13
+	VFMADD231PS  Z12, Z13, Z8
+	VFMADD231PS  Z15, Z13, Z9
+	VBROADCASTSS 12(BX)(DX*1), Z13
+	VFMADD231PS  Z12, Z13, Z10
+	VFMADD231PS  Z15, Z13, Z11
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, R13
+	ADDQ         $0x10, R14
+	ADDQ         $0x10, R15
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, BX
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), DI
+	MOVQ  56(DI), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(DI), R8
+
+step:
+	VMOVUPS      (R8), Z12
+	VMOVUPS      64(R8), Z13
+	VBROADCASTSS (CX), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (CX)(DX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (CX)(DX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (CX)(SI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (BX), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (BX)(DX*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         $0x00000080, R8
+	ADDQ         $0x04, CX
+	ADDQ         $0x04, BX
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(DI), AX
+	MOVQ          40(DI), CX
+	LEAQ          (AX)(CX*4), DX
+	LEAQ          (DX)(CX*4), BX
+	LEAQ          (BX)(CX*4), SI
+	LEAQ          (SI)(CX*4), R8
+	LEAQ          (R8)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(DI), $0x00
+	JE            set
+	VUNPCKLPS     Z2, Z0, Z12
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z12, Z4
+	VSHUFPS       $0xee, Z2, Z12, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z12
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       (AX), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       (DX), X13
+	VADDPS        X6, X13, X13
+	VMOVUPS       X13, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       (BX), X13
+	VADDPS        X6, X13, X13
+	VMOVUPS       X13, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       (SI), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (SI)
+	VMOVUPS       (AX)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       (DX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       (BX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       (SI)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X2
+	VADDPS        X12, X2, X2
+	VMOVUPS       X2, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z12, X2
+	VMOVUPS       (DX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z12, X2
+	VMOVUPS       (BX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z12, X2
+	VMOVUPS       (SI)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*2)
+	VMOVUPS       (AX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       (DX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       (BX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (SI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       (R8), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       (R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       (R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       (R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R11)
+	VMOVUPS       (R8)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       (R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       (R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R11)(CX*1)
+	VMOVUPS       (R8)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       (R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       (R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       (R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R11)(CX*2)
+	VMOVUPS       (R8)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       (R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       (R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       (R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z10, Z10, Z2
+	VUNPCKHPS     Z10, Z10, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        16(AX), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        16(DX), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        16(BX), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        16(SI), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(SI)
+	VMOVSD        16(AX)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        16(DX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        16(BX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        16(SI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(SI)(CX*1)
+	VMOVSD        16(AX)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVSD        X0, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        16(DX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        16(BX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        16(SI)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(SI)(CX*2)
+	VMOVSD        16(AX)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVSD        X0, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        16(DX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        16(BX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        16(SI)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSD        X1, 16(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z11, Z11, Z2
+	VUNPCKHPS     Z11, Z11, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        16(R8), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        16(R9), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        16(R10), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        16(R11), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(R11)
+	VMOVSD        16(R8)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        16(R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        16(R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        16(R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(R11)(CX*1)
+	VMOVSD        16(R8)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVSD        X0, 16(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        16(R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        16(R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        16(R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(R11)(CX*2)
+	VMOVSD        16(R8)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVSD        X0, 16(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        16(R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        16(R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        16(R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSD        X1, 16(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z2, Z0, Z12
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z12, Z4
+	VSHUFPS       $0xee, Z2, Z12, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z12
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       X4, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       X6, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       X6, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       X4, (SI)
+	VMOVUPS       X2, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       X4, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       X4, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       X12, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z12, X2
+	VMOVUPS       X2, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z12, X2
+	VMOVUPS       X2, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z12, X2
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       X2, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       X2, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, (R11)
+	VMOVUPS       X0, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (R11)(CX*1)
+	VMOVUPS       X2, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, (R11)(CX*2)
+	VMOVUPS       X1, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z10, Z10, Z2
+	VUNPCKHPS     Z10, Z10, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        X3, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        X4, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        X4, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        X3, 16(SI)
+	VMOVSD        X0, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        X3, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        X3, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, 16(SI)(CX*1)
+	VMOVSD        X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 16(SI)(CX*2)
+	VMOVSD        X1, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 16(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z11, Z11, Z2
+	VUNPCKHPS     Z11, Z11, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        X3, 16(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        X4, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        X4, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        X3, 16(R11)
+	VMOVSD        X0, 16(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        X3, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        X3, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, 16(R11)(CX*1)
+	VMOVSD        X2, 16(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 16(R11)(CX*2)
+	VMOVSD        X1, 16(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 16(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow7x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow7x2(SB), NOSPLIT, $8-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   24(AX), DX
+	LEAQ   (CX)(DX*4), BX
+	LEAQ   (DX)(DX*2), SI
+	MOVQ   32(AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(DI*4), R9
+	LEAQ   (R9)(DI*4), R10
+	LEAQ   (R10)(DI*4), R11
+	LEAQ   (R11)(DI*4), R12
+	LEAQ   (R12)(DI*4), R13
+	LEAQ   (R13)(DI*4), R14
+	LEAQ   (R14)(DI*4), R15
+	LEAQ   (DI)(DI*2), BP
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VMOVUPS      (R8), X14
+	VINSERTF32X4 $0x01, (R9), Z14, Z14
+	VINSERTF32X4 $0x02, (R10), Z14, Z14
+	VINSERTF32X4 $0x03, (R11), Z14, Z14
+	VMOVUPS      (R8)(DI*1), X15
+	VINSERTF32X4 $0x01, (R9)(DI*1), Z15, Z15
+	VINSERTF32X4 $0x02, (R10)(DI*1), Z15, Z15
+	VINSERTF32X4 $0x03, (R11)(DI*1), Z15, Z15
+	VMOVUPS      (R8)(DI*2), X16
+	VINSERTF32X4 $0x01, (R9)(DI*2), Z16, Z16
+	VINSERTF32X4 $0x02, (R10)(DI*2), Z16, Z16
+	VINSERTF32X4 $0x03, (R11)(DI*2), Z16, Z16
+	VMOVUPS      (R8)(BP*1), X17
+	VINSERTF32X4 $0x01, (R9)(BP*1), Z17, Z17
+	VINSERTF32X4 $0x02, (R10)(BP*1), Z17, Z17
+	VINSERTF32X4 $0x03, (R11)(BP*1), Z17, Z17
+	VUNPCKLPS    Z15, Z14, Z18
+	VUNPCKHPS    Z15, Z14, Z14
+	VUNPCKLPS    Z17, Z16, Z15
+	VUNPCKHPS    Z17, Z16, Z17
+	VSHUFPS      $0x44, Z15, Z18, Z16
+	VSHUFPS      $0xee, Z15, Z18, Z15
+	VSHUFPS      $0x44, Z17, Z14, Z18
+	VSHUFPS      $0xee, Z17, Z14, Z14
+	VMOVUPS      (R12), X17
+	VINSERTF32X4 $0x01, (R13), Z17, Z17
+	VINSERTF32X4 $0x02, (R14), Z17, Z17
+	VINSERTF32X4 $0x03, (R15), Z17, Z17
+	VMOVUPS      (R12)(DI*1), X19
+	VINSERTF32X4 $0x01, (R13)(DI*1), Z19, Z19
+	VINSERTF32X4 $0x02, (R14)(DI*1), Z19, Z19
+	VINSERTF32X4 $0x03, (R15)(DI*1), Z19, Z19
+	VMOVUPS      (R12)(DI*2), X20
+	VINSERTF32X4 $0x01, (R13)(DI*2), Z20, Z20
+	VINSERTF32X4 $0x02, (R14)(DI*2), Z20, Z20
+	VINSERTF32X4 $0x03, (R15)(DI*2), Z20, Z20
+	VMOVUPS      (R12)(BP*1), X21
+	VINSERTF32X4 $0x01, (R13)(BP*1), Z21, Z21
+	VINSERTF32X4 $0x02, (R14)(BP*1), Z21, Z21
+	VINSERTF32X4 $0x03, (R15)(BP*1), Z21, Z21
+	VUNPCKLPS    Z19, Z17, Z22
+	VUNPCKHPS    Z19, Z17, Z17
+	VUNPCKLPS    Z21, Z20, Z19
+	VUNPCKHPS    Z21, Z20, Z21
+	VSHUFPS      $0x44, Z19, Z22, Z20
+	VSHUFPS      $0xee, Z19, Z22, Z19
+	VSHUFPS      $0x44, Z21, Z17, Z22
+	VSHUFPS      $0xee, Z21, Z17, Z17
+	VBROADCASTSS (CX), Z21
+	VFMADD231PS  Z16, Z21, Z0
+	VFMADD231PS  Z20, Z21, Z1
+	VBROADCASTSS (CX)(DX*1), Z21
+	VFMADD231PS  Z16, Z21, Z2
+	VFMADD231PS  Z20, Z21, Z3
+	VBROADCASTSS (CX)(DX*2), Z21
+	VFMADD231PS  Z16, Z21, Z4
+	VFMADD231PS  Z20, Z21, Z5
+	VBROADCASTSS (CX)(SI*1), Z21
+	VFMADD231PS  Z16, Z21, Z6
+	VFMADD231PS  Z20, Z21, Z7
+	VBROADCASTSS (BX), Z21
+	VFMADD231PS  Z16, Z21, Z8
+	VFMADD231PS  Z20, Z21, Z9
+	VBROADCASTSS (BX)(DX*1), Z21
+	VFMADD231PS  Z16, Z21, Z10
+	VFMADD231PS  Z20, Z21, Z11
+	VBROADCASTSS (BX)(DX*2), Z21
+	VFMADD231PS  Z16, Z21, Z12
+	VFMADD231PS  Z20, Z21, Z13
+	VBROADCASTSS 4(CX), Z16
+	VFMADD231PS  Z15, Z16, Z0
+	VFMADD231PS  Z19, Z16, Z1
+	VBROADCASTSS 4(CX)(DX*1), Z16
+	VFMADD231PS  Z15, Z16, Z2
+	VFMADD231PS  Z19, Z16, Z3
+	VBROADCASTSS 4(CX)(DX*2), Z16
+	VFMADD231PS  Z15, Z16, Z4
+	VFMADD231PS  Z19, Z16, Z5
+	VBROADCASTSS 4(CX)(SI*1), Z16
+	VFMADD231PS  Z15, Z16, Z6
+	VFMADD231PS  Z19, Z16, Z7
+	VBROADCASTSS 4(BX), Z16
+	VFMADD231PS  Z15, Z16, Z8
+	VFMADD231PS  Z19, Z16, Z9
+	VBROADCASTSS 4(BX)(DX*1), Z16
+	VFMADD231PS  Z15, Z16, Z10
+	VFMADD231PS  Z19, Z16, Z11
+	VBROADCASTSS 4(BX)(DX*2), Z16
+	VFMADD231PS  Z15, Z16, Z12
+	VFMADD231PS  Z19, Z16, Z13
+	VBROADCASTSS 8(CX), Z15
+	VFMADD231PS  Z18, Z15, Z0
+	VFMADD231PS  Z22, Z15, Z1
+	VBROADCASTSS 8(CX)(DX*1), Z15
+	VFMADD231PS  Z18, Z15, Z2
+	VFMADD231PS  Z22, Z15, Z3
+	VBROADCASTSS 8(CX)(DX*2), Z15
+	VFMADD231PS  Z18, Z15, Z4
+	VFMADD231PS  Z22, Z15, Z5
+	VBROADCASTSS 8(CX)(SI*1), Z15
+	VFMADD231PS  Z18, Z15, Z6
+	VFMADD231PS  Z22, Z15, Z7
+	VBROADCASTSS 8(BX), Z15
+	VFMADD231PS  Z18, Z15, Z8
+	VFMADD231PS  Z22, Z15, Z9
+	VBROADCASTSS 8(BX)(DX*1), Z15
+	VFMADD231PS  Z18, Z15, Z10
+	VFMADD231PS  Z22, Z15, Z11
+	VBROADCASTSS 8(BX)(DX*2), Z15
+	VFMADD231PS  Z18, Z15, Z12
+	VFMADD231PS  Z22, Z15, Z13
+	VBROADCASTSS 12(CX), Z15
+	VFMADD231PS  Z14, Z15, Z0
+	VFMADD231PS  Z17, Z15, Z1
+	VBROADCASTSS 12(CX)(DX*1), Z15
+	VFMADD231PS  Z14, Z15, Z2
+	VFMADD231PS  Z17, Z15, Z3
+	VBROADCASTSS 12(CX)(DX*2), Z15
+	VFMADD231PS  Z14, Z15, Z4
+	VFMADD231PS  Z17, Z15, Z5
+	VBROADCASTSS 12(CX)(SI*1), Z15
+	VFMADD231PS  Z14, Z15, Z6
+	VFMADD231PS  Z17, Z15, Z7
+	VBROADCASTSS 12(BX), Z15
+	VFMADD231PS  Z14, Z15, Z8
+	VFMADD231PS  Z17, Z15, Z9
+	VBROADCASTSS 12(BX)(DX*1), Z15
+	VFMADD231PS  Z14, Z15, Z10
+	VFMADD231PS  Z17, Z15, Z11
+	VBROADCASTSS 12(BX)(DX*2), Z15
+	VFMADD231PS  Z14, Z15, Z12
+	VFMADD231PS  Z17, Z15, Z13
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, R13
+	ADDQ         $0x10, R14
+	ADDQ         $0x10, R15
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, BX
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), DI
+	MOVQ  56(DI), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(DI), R8
+
+step:
+	VMOVUPS      (R8), Z14
+	VMOVUPS      64(R8), Z15
+	VBROADCASTSS (CX), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (CX)(DX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (CX)(DX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (CX)(SI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (BX), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (BX)(DX*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (BX)(DX*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         $0x00000080, R8
+	ADDQ         $0x04, CX
+	ADDQ         $0x04, BX
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(DI), AX
+	MOVQ          40(DI), CX
+	LEAQ          (AX)(CX*4), DX
+	LEAQ          (DX)(CX*4), BX
+	LEAQ          (BX)(CX*4), SI
+	LEAQ          (SI)(CX*4), R8
+	LEAQ          (R8)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(DI), $0x00
+	JE            set
+	VUNPCKLPS     Z2, Z0, Z14
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z14, Z4
+	VSHUFPS       $0xee, Z2, Z14, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z14
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       (AX), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       (DX), X15
+	VADDPS        X6, X15, X15
+	VMOVUPS       X15, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       (BX), X15
+	VADDPS        X6, X15, X15
+	VMOVUPS       X15, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       (SI), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (SI)
+	VMOVUPS       (AX)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       (DX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       (BX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       (SI)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X2
+	VADDPS        X14, X2, X2
+	VMOVUPS       X2, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z14, X2
+	VMOVUPS       (DX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z14, X2
+	VMOVUPS       (BX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z14, X2
+	VMOVUPS       (SI)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*2)
+	VMOVUPS       (AX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       (DX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       (BX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (SI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       (R8), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       (R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       (R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       (R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R11)
+	VMOVUPS       (R8)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       (R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       (R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R11)(CX*1)
+	VMOVUPS       (R8)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       (R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       (R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       (R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R11)(CX*2)
+	VMOVUPS       (R8)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       (R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       (R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       (R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z12, Z12, Z2
+	VUNPCKHPS     Z12, Z12, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        16(AX), X4
+	VINSERTPS     $0x20, 24(AX), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(AX)
+	VEXTRACTPS    $0x02, X4, 24(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        16(DX), X5
+	VINSERTPS     $0x20, 24(DX), X5, X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 16(DX)
+	VEXTRACTPS    $0x02, X5, 24(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        16(BX), X5
+	VINSERTPS     $0x20, 24(BX), X5, X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 16(BX)
+	VEXTRACTPS    $0x02, X5, 24(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        16(SI), X4
+	VINSERTPS     $0x20, 24(SI), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(SI)
+	VEXTRACTPS    $0x02, X4, 24(SI)
+	VMOVSD        16(AX)(CX*1), X3
+	VINSERTPS     $0x20, 24(AX)(CX*1), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(AX)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        16(DX)(CX*1), X4
+	VINSERTPS     $0x20, 24(DX)(CX*1), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(DX)(CX*1)
+	VEXTRACTPS    $0x02, X4, 24(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        16(BX)(CX*1), X4
+	VINSERTPS     $0x20, 24(BX)(CX*1), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(BX)(CX*1)
+	VEXTRACTPS    $0x02, X4, 24(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        16(SI)(CX*1), X3
+	VINSERTPS     $0x20, 24(SI)(CX*1), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(SI)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(SI)(CX*1)
+	VMOVSD        16(AX)(CX*2), X0
+	VINSERTPS     $0x20, 24(AX)(CX*2), X0, X0
+	VADDPS        X2, X0, X0
+	VMOVSD        X0, 16(AX)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        16(DX)(CX*2), X3
+	VINSERTPS     $0x20, 24(DX)(CX*2), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(DX)(CX*2)
+	VEXTRACTPS    $0x02, X3, 24(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        16(BX)(CX*2), X3
+	VINSERTPS     $0x20, 24(BX)(CX*2), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(BX)(CX*2)
+	VEXTRACTPS    $0x02, X3, 24(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        16(SI)(CX*2), X2
+	VINSERTPS     $0x20, 24(SI)(CX*2), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(SI)(CX*2)
+	VEXTRACTPS    $0x02, X2, 24(SI)(CX*2)
+	VMOVSD        16(AX)(R12*1), X0
+	VINSERTPS     $0x20, 24(AX)(R12*1), X0, X0
+	VADDPS        X1, X0, X0
+	VMOVSD        X0, 16(AX)(R12*1)
+	VEXTRACTPS    $0x02, X0, 24(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        16(DX)(R12*1), X2
+	VINSERTPS     $0x20, 24(DX)(R12*1), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(DX)(R12*1)
+	VEXTRACTPS    $0x02, X2, 24(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        16(BX)(R12*1), X2
+	VINSERTPS     $0x20, 24(BX)(R12*1), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(BX)(R12*1)
+	VEXTRACTPS    $0x02, X2, 24(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        16(SI)(R12*1), X1
+	VINSERTPS     $0x20, 24(SI)(R12*1), X1, X1
+	VADDPS        X0, X1, X1
+	VMOVSD        X1, 16(SI)(R12*1)
+	VEXTRACTPS    $0x02, X1, 24(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z13, Z13, Z2
+	VUNPCKHPS     Z13, Z13, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        16(R8), X4
+	VINSERTPS     $0x20, 24(R8), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(R8)
+	VEXTRACTPS    $0x02, X4, 24(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        16(R9), X5
+	VINSERTPS     $0x20, 24(R9), X5, X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 16(R9)
+	VEXTRACTPS    $0x02, X5, 24(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        16(R10), X5
+	VINSERTPS     $0x20, 24(R10), X5, X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 16(R10)
+	VEXTRACTPS    $0x02, X5, 24(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        16(R11), X4
+	VINSERTPS     $0x20, 24(R11), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(R11)
+	VEXTRACTPS    $0x02, X4, 24(R11)
+	VMOVSD        16(R8)(CX*1), X3
+	VINSERTPS     $0x20, 24(R8)(CX*1), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(R8)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        16(R9)(CX*1), X4
+	VINSERTPS     $0x20, 24(R9)(CX*1), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(R9)(CX*1)
+	VEXTRACTPS    $0x02, X4, 24(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        16(R10)(CX*1), X4
+	VINSERTPS     $0x20, 24(R10)(CX*1), X4, X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 16(R10)(CX*1)
+	VEXTRACTPS    $0x02, X4, 24(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        16(R11)(CX*1), X3
+	VINSERTPS     $0x20, 24(R11)(CX*1), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(R11)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(R11)(CX*1)
+	VMOVSD        16(R8)(CX*2), X0
+	VINSERTPS     $0x20, 24(R8)(CX*2), X0, X0
+	VADDPS        X2, X0, X0
+	VMOVSD        X0, 16(R8)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        16(R9)(CX*2), X3
+	VINSERTPS     $0x20, 24(R9)(CX*2), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(R9)(CX*2)
+	VEXTRACTPS    $0x02, X3, 24(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        16(R10)(CX*2), X3
+	VINSERTPS     $0x20, 24(R10)(CX*2), X3, X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 16(R10)(CX*2)
+	VEXTRACTPS    $0x02, X3, 24(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        16(R11)(CX*2), X2
+	VINSERTPS     $0x20, 24(R11)(CX*2), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(R11)(CX*2)
+	VEXTRACTPS    $0x02, X2, 24(R11)(CX*2)
+	VMOVSD        16(R8)(R12*1), X0
+	VINSERTPS     $0x20, 24(R8)(R12*1), X0, X0
+	VADDPS        X1, X0, X0
+	VMOVSD        X0, 16(R8)(R12*1)
+	VEXTRACTPS    $0x02, X0, 24(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        16(R9)(R12*1), X2
+	VINSERTPS     $0x20, 24(R9)(R12*1), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(R9)(R12*1)
+	VEXTRACTPS    $0x02, X2, 24(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        16(R10)(R12*1), X2
+	VINSERTPS     $0x20, 24(R10)(R12*1), X2, X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 16(R10)(R12*1)
+	VEXTRACTPS    $0x02, X2, 24(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        16(R11)(R12*1), X1
+	VINSERTPS     $0x20, 24(R11)(R12*1), X1, X1
+	VADDPS        X0, X1, X1
+	VMOVSD        X1, 16(R11)(R12*1)
+	VEXTRACTPS    $0x02, X1, 24(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z2, Z0, Z14
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z14, Z4
+	VSHUFPS       $0xee, Z2, Z14, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z14
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       X4, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       X6, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       X6, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       X4, (SI)
+	VMOVUPS       X2, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       X4, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       X4, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       X14, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z14, X2
+	VMOVUPS       X2, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z14, X2
+	VMOVUPS       X2, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z14, X2
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       X2, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       X2, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, (R11)
+	VMOVUPS       X0, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (R11)(CX*1)
+	VMOVUPS       X2, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, (R11)(CX*2)
+	VMOVUPS       X1, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z12, Z12, Z2
+	VUNPCKHPS     Z12, Z12, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        X3, 16(AX)
+	VEXTRACTPS    $0x02, X3, 24(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        X4, 16(DX)
+	VEXTRACTPS    $0x02, X4, 24(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        X4, 16(BX)
+	VEXTRACTPS    $0x02, X4, 24(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        X3, 16(SI)
+	VEXTRACTPS    $0x02, X3, 24(SI)
+	VMOVSD        X0, 16(AX)(CX*1)
+	VEXTRACTPS    $0x02, X0, 24(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        X3, 16(DX)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        X3, 16(BX)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, 16(SI)(CX*1)
+	VEXTRACTPS    $0x02, X0, 24(SI)(CX*1)
+	VMOVSD        X2, 16(AX)(CX*2)
+	VEXTRACTPS    $0x02, X2, 24(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 16(DX)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 16(BX)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 16(SI)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(SI)(CX*2)
+	VMOVSD        X1, 16(AX)(R12*1)
+	VEXTRACTPS    $0x02, X1, 24(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 16(DX)(R12*1)
+	VEXTRACTPS    $0x02, X0, 24(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 16(BX)(R12*1)
+	VEXTRACTPS    $0x02, X0, 24(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 16(SI)(R12*1)
+	VEXTRACTPS    $0x02, X0, 24(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z13, Z13, Z2
+	VUNPCKHPS     Z13, Z13, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        X3, 16(R8)
+	VEXTRACTPS    $0x02, X3, 24(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        X4, 16(R9)
+	VEXTRACTPS    $0x02, X4, 24(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        X4, 16(R10)
+	VEXTRACTPS    $0x02, X4, 24(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        X3, 16(R11)
+	VEXTRACTPS    $0x02, X3, 24(R11)
+	VMOVSD        X0, 16(R8)(CX*1)
+	VEXTRACTPS    $0x02, X0, 24(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        X3, 16(R9)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        X3, 16(R10)(CX*1)
+	VEXTRACTPS    $0x02, X3, 24(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, 16(R11)(CX*1)
+	VEXTRACTPS    $0x02, X0, 24(R11)(CX*1)
+	VMOVSD        X2, 16(R8)(CX*2)
+	VEXTRACTPS    $0x02, X2, 24(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 16(R9)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 16(R10)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 16(R11)(CX*2)
+	VEXTRACTPS    $0x02, X0, 24(R11)(CX*2)
+	VMOVSD        X1, 16(R8)(R12*1)
+	VEXTRACTPS    $0x02, X1, 24(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 16(R9)(R12*1)
+	VEXTRACTPS    $0x02, X0, 24(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 16(R10)(R12*1)
+	VEXTRACTPS    $0x02, X0, 24(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 16(R11)(R12*1)
+	VEXTRACTPS    $0x02, X0, 24(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow8x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow8x2(SB), NOSPLIT, $8-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   24(AX), DX
+	LEAQ   (CX)(DX*4), BX
+	LEAQ   (DX)(DX*2), SI
+	MOVQ   32(AX), DI
+	MOVQ   8(AX), R8
+	LEAQ   (R8)(DI*4), R9
+	LEAQ   (R9)(DI*4), R10
+	LEAQ   (R10)(DI*4), R11
+	LEAQ   (R11)(DI*4), R12
+	LEAQ   (R12)(DI*4), R13
+	LEAQ   (R13)(DI*4), R14
+	LEAQ   (R14)(DI*4), R15
+	LEAQ   (DI)(DI*2), BP
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VMOVUPS      (R8), X16
+	VINSERTF32X4 $0x01, (R9), Z16, Z16
+	VINSERTF32X4 $0x02, (R10), Z16, Z16
+	VINSERTF32X4 $0x03, (R11), Z16, Z16
+	VMOVUPS      (R8)(DI*1), X17
+	VINSERTF32X4 $0x01, (R9)(DI*1), Z17, Z17
+	VINSERTF32X4 $0x02, (R10)(DI*1), Z17, Z17
+	VINSERTF32X4 $0x03, (R11)(DI*1), Z17, Z17
+	VMOVUPS      (R8)(DI*2), X18
+	VINSERTF32X4 $0x01, (R9)(DI*2), Z18, Z18
+	VINSERTF32X4 $0x02, (R10)(DI*2), Z18, Z18
+	VINSERTF32X4 $0x03, (R11)(DI*2), Z18, Z18
+	VMOVUPS      (R8)(BP*1), X19
+	VINSERTF32X4 $0x01, (R9)(BP*1), Z19, Z19
+	VINSERTF32X4 $0x02, (R10)(BP*1), Z19, Z19
+	VINSERTF32X4 $0x03, (R11)(BP*1), Z19, Z19
+	VUNPCKLPS    Z17, Z16, Z20
+	VUNPCKHPS    Z17, Z16, Z16
+	VUNPCKLPS    Z19, Z18, Z17
+	VUNPCKHPS    Z19, Z18, Z19
+	VSHUFPS      $0x44, Z17, Z20, Z18
+	VSHUFPS      $0xee, Z17, Z20, Z17
+	VSHUFPS      $0x44, Z19, Z16, Z20
+	VSHUFPS      $0xee, Z19, Z16, Z16
+	VMOVUPS      (R12), X19
+	VINSERTF32X4 $0x01, (R13), Z19, Z19
+	VINSERTF32X4 $0x02, (R14), Z19, Z19
+	VINSERTF32X4 $0x03, (R15), Z19, Z19
+	VMOVUPS      (R12)(DI*1), X21
+	VINSERTF32X4 $0x01, (R13)(DI*1), Z21, Z21
+	VINSERTF32X4 $0x02, (R14)(DI*1), Z21, Z21
+	VINSERTF32X4 $0x03, (R15)(DI*1), Z21, Z21
+	VMOVUPS      (R12)(DI*2), X22
+	VINSERTF32X4 $0x01, (R13)(DI*2), Z22, Z22
+	VINSERTF32X4 $0x02, (R14)(DI*2), Z22, Z22
+	VINSERTF32X4 $0x03, (R15)(DI*2), Z22, Z22
+	VMOVUPS      (R12)(BP*1), X23
+	VINSERTF32X4 $0x01, (R13)(BP*1), Z23, Z23
+	VINSERTF32X4 $0x02, (R14)(BP*1), Z23, Z23
+	VINSERTF32X4 $0x03, (R15)(BP*1), Z23, Z23
+	VUNPCKLPS    Z21, Z19, Z24
+	VUNPCKHPS    Z21, Z19, Z19
+	VUNPCKLPS    Z23, Z22, Z21
+	VUNPCKHPS    Z23, Z22, Z23
+	VSHUFPS      $0x44, Z21, Z24, Z22
+	VSHUFPS      $0xee, Z21, Z24, Z21
+	VSHUFPS      $0x44, Z23, Z19, Z24
+	VSHUFPS      $0xee, Z23, Z19, Z19
+	VBROADCASTSS (CX), Z23
+	VFMADD231PS  Z18, Z23, Z0
+	VFMADD231PS  Z22, Z23, Z1
+	VBROADCASTSS (CX)(DX*1), Z23
+	VFMADD231PS  Z18, Z23, Z2
+	VFMADD231PS  Z22, Z23, Z3
+	VBROADCASTSS (CX)(DX*2), Z23
+	VFMADD231PS  Z18, Z23, Z4
+	VFMADD231PS  Z22, Z23, Z5
+	VBROADCASTSS (CX)(SI*1), Z23
+	VFMADD231PS  Z18, Z23, Z6
+	VFMADD231PS  Z22, Z23, Z7
+	VBROADCASTSS (BX), Z23
+	VFMADD231PS  Z18, Z23, Z8
+	VFMADD231PS  Z22, Z23, Z9
+	VBROADCASTSS (BX)(DX*1), Z23
+	VFMADD231PS  Z18, Z23, Z10
+	VFMADD231PS  Z22, Z23, Z11
+	VBROADCASTSS (BX)(DX*2), Z23
+	VFMADD231PS  Z18, Z23, Z12
+	VFMADD231PS  Z22, Z23, Z13
+	VBROADCASTSS (BX)(SI*1), Z23
+	VFMADD231PS  Z18, Z23, Z14
+	VFMADD231PS  Z22, Z23, Z15
+	VBROADCASTSS 4(CX), Z18
+	VFMADD231PS  Z17, Z18, Z0
+	VFMADD231PS  Z21, Z18, Z1
+	VBROADCASTSS 4(CX)(DX*1), Z18
+	VFMADD231PS  Z17, Z18, Z2
+	VFMADD231PS  Z21, Z18, Z3
+	VBROADCASTSS 4(CX)(DX*2), Z18
+	VFMADD231PS  Z17, Z18, Z4
+	VFMADD231PS  Z21, Z18, Z5
+	VBROADCASTSS 4(CX)(SI*1), Z18
+	VFMADD231PS  Z17, Z18, Z6
+	VFMADD231PS  Z21, Z18, Z7
+	VBROADCASTSS 4(BX), Z18
+	VFMADD231PS  Z17, Z18, Z8
+	VFMADD231PS  Z21, Z18, Z9
+	VBROADCASTSS 4(BX)(DX*1), Z18
+	VFMADD231PS  Z17, Z18, Z10
+	VFMADD231PS  Z21, Z18, Z11
+	VBROADCASTSS 4(BX)(DX*2), Z18
+	VFMADD231PS  Z17, Z18, Z12
+	VFMADD231PS  Z21, Z18, Z13
+	VBROADCASTSS 4(BX)(SI*1), Z18
+	VFMADD231PS  Z17, Z18, Z14
+	VFMADD231PS  Z21, Z18, Z15
+	VBROADCASTSS 8(CX), Z17
+	VFMADD231PS  Z20, Z17, Z0
+	VFMADD231PS  Z24, Z17, Z1
+	VBROADCASTSS 8(CX)(DX*1), Z17
+	VFMADD231PS  Z20, Z17, Z2
+	VFMADD231PS  Z24, Z17, Z3
+	VBROADCASTSS 8(CX)(DX*2), Z17
+	VFMADD231PS  Z20, Z17, Z4
+	VFMADD231PS  Z24, Z17, Z5
+	VBROADCASTSS 8(CX)(SI*1), Z17
+	VFMADD231PS  Z20, Z17, Z6
+	VFMADD231PS  Z24, Z17, Z7
+	VBROADCASTSS 8(BX), Z17
+	VFMADD231PS  Z20, Z17, Z8
+	VFMADD231PS  Z24, Z17, Z9
+	VBROADCASTSS 8(BX)(DX*1), Z17
+	VFMADD231PS  Z20, Z17, Z10
+	VFMADD231PS  Z24, Z17, Z11
+	VBROADCASTSS 8(BX)(DX*2), Z17
+	VFMADD231PS  Z20, Z17, Z12
+	VFMADD231PS  Z24, Z17, Z13
+	VBROADCASTSS 8(BX)(SI*1), Z17
+	VFMADD231PS  Z20, Z17, Z14
+	VFMADD231PS  Z24, Z17, Z15
+	VBROADCASTSS 12(CX), Z17
+	VFMADD231PS  Z16, Z17, Z0
+	VFMADD231PS  Z19, Z17, Z1
+	VBROADCASTSS 12(CX)(DX*1), Z17
+	VFMADD231PS  Z16, Z17, Z2
+	VFMADD231PS  Z19, Z17, Z3
+	VBROADCASTSS 12(CX)(DX*2), Z17
+	VFMADD231PS  Z16, Z17, Z4
+	VFMADD231PS  Z19, Z17, Z5
+	VBROADCASTSS 12(CX)(SI*1), Z17
+	VFMADD231PS  Z16, Z17, Z6
+	VFMADD231PS  Z19, Z17, Z7
+	VBROADCASTSS 12(BX), Z17
+	VFMADD231PS  Z16, Z17, Z8
+	VFMADD231PS  Z19, Z17, Z9
+	VBROADCASTSS 12(BX)(DX*1), Z17
+	VFMADD231PS  Z16, Z17, Z10
+	VFMADD231PS  Z19, Z17, Z11
+	VBROADCASTSS 12(BX)(DX*2), Z17
+	VFMADD231PS  Z16, Z17, Z12
+	VFMADD231PS  Z19, Z17, Z13
+	VBROADCASTSS 12(BX)(SI*1), Z17
+	VFMADD231PS  Z16, Z17, Z14
+	VFMADD231PS  Z19, Z17, Z15
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, R13
+	ADDQ         $0x10, R14
+	ADDQ         $0x10, R15
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, BX
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), DI
+	MOVQ  56(DI), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(DI), R8
+
+step:
+	VMOVUPS      (R8), Z16
+	VMOVUPS      64(R8), Z17
+	VBROADCASTSS (CX), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (CX)(DX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (CX)(DX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (CX)(SI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (BX), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (BX)(DX*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (BX)(DX*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (BX)(SI*1), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         $0x00000080, R8
+	ADDQ         $0x04, CX
+	ADDQ         $0x04, BX
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(DI), AX
+	MOVQ          40(DI), CX
+	LEAQ          (AX)(CX*4), DX
+	LEAQ          (DX)(CX*4), BX
+	LEAQ          (BX)(CX*4), SI
+	LEAQ          (SI)(CX*4), R8
+	LEAQ          (R8)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(DI), $0x00
+	JE            set
+	VUNPCKLPS     Z2, Z0, Z16
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z16, Z4
+	VSHUFPS       $0xee, Z2, Z16, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z16
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       (AX), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       (DX), X17
+	VADDPS        X6, X17, X17
+	VMOVUPS       X17, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       (BX), X17
+	VADDPS        X6, X17, X17
+	VMOVUPS       X17, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       (SI), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (SI)
+	VMOVUPS       (AX)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       (DX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       (BX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       (SI)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X2
+	VADDPS        X16, X2, X2
+	VMOVUPS       X2, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z16, X2
+	VMOVUPS       (DX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z16, X2
+	VMOVUPS       (BX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z16, X2
+	VMOVUPS       (SI)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*2)
+	VMOVUPS       (AX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       (DX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       (BX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (SI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       (R8), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       (R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       (R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       (R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R11)
+	VMOVUPS       (R8)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       (R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       (R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R11)(CX*1)
+	VMOVUPS       (R8)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       (R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       (R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       (R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R11)(CX*2)
+	VMOVUPS       (R8)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       (R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       (R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       (R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z14, Z12, Z2
+	VUNPCKHPS     Z14, Z12, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       16(AX), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       16(DX), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       16(BX), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       16(SI), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(SI)
+	VMOVUPS       16(AX)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       16(DX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       16(BX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       16(SI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(SI)(CX*1)
+	VMOVUPS       16(AX)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       16(DX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       16(BX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       16(SI)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(SI)(CX*2)
+	VMOVUPS       16(AX)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       16(DX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       16(BX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       16(SI)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, 16(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z15, Z13, Z2
+	VUNPCKHPS     Z15, Z13, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       16(R8), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       16(R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       16(R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       16(R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R11)
+	VMOVUPS       16(R8)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       16(R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       16(R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       16(R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R11)(CX*1)
+	VMOVUPS       16(R8)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, 16(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       16(R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       16(R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       16(R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(R11)(CX*2)
+	VMOVUPS       16(R8)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, 16(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       16(R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       16(R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       16(R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, 16(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z2, Z0, Z16
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z16, Z4
+	VSHUFPS       $0xee, Z2, Z16, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z16
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       X4, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       X6, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       X6, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       X4, (SI)
+	VMOVUPS       X2, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       X4, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       X4, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       X16, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z16, X2
+	VMOVUPS       X2, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z16, X2
+	VMOVUPS       X2, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z16, X2
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       X2, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       X2, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, (R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, (R11)
+	VMOVUPS       X0, (R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (R11)(CX*1)
+	VMOVUPS       X2, (R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, (R11)(CX*2)
+	VMOVUPS       X1, (R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z14, Z12, Z2
+	VUNPCKHPS     Z14, Z12, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, 16(SI)
+	VMOVUPS       X0, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, 16(SI)(CX*1)
+	VMOVUPS       X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(SI)(CX*2)
+	VMOVUPS       X1, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z15, Z13, Z2
+	VUNPCKHPS     Z15, Z13, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, 16(R8)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, 16(R11)
+	VMOVUPS       X0, 16(R8)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, 16(R11)(CX*1)
+	VMOVUPS       X2, 16(R8)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(R11)(CX*2)
+	VMOVUPS       X1, 16(R8)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow9x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow9x2(SB), NOSPLIT, $0-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   24(AX), DX
+	LEAQ   (CX)(DX*4), BX
+	LEAQ   (BX)(DX*4), SI
+	LEAQ   (DX)(DX*2), DI
+	MOVQ   32(AX), R8
+	MOVQ   8(AX), R9
+	LEAQ   (R9)(R8*8), R10
+	LEAQ   (R10)(R8*8), R11
+	LEAQ   (R11)(R8*8), R12
+	LEAQ   (R8)(R8*2), R13
+	LEAQ   (R8)(R8*4), R14
+	LEAQ   (R13)(R8*4), R15
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VMOVUPS      (R9), X18
+	VINSERTF32X4 $0x01, (R9)(R8*4), Z18, Z18
+	VINSERTF32X4 $0x02, (R10), Z18, Z18
+	VINSERTF32X4 $0x03, (R10)(R8*4), Z18, Z18
+	VMOVUPS      (R9)(R8*1), X19
+	VINSERTF32X4 $0x01, (R9)(R14*1), Z19, Z19
+	VINSERTF32X4 $0x02, (R10)(R8*1), Z19, Z19
+	VINSERTF32X4 $0x03, (R10)(R14*1), Z19, Z19
+	VMOVUPS      (R9)(R8*2), X20
+	VINSERTF32X4 $0x01, (R9)(R13*2), Z20, Z20
+	VINSERTF32X4 $0x02, (R10)(R8*2), Z20, Z20
+	VINSERTF32X4 $0x03, (R10)(R13*2), Z20, Z20
+	VMOVUPS      (R9)(R13*1), X21
+	VINSERTF32X4 $0x01, (R9)(R15*1), Z21, Z21
+	VINSERTF32X4 $0x02, (R10)(R13*1), Z21, Z21
+	VINSERTF32X4 $0x03, (R10)(R15*1), Z21, Z21
+	VUNPCKLPS    Z19, Z18, Z22
+	VUNPCKHPS    Z19, Z18, Z18
+	VUNPCKLPS    Z21, Z20, Z19
+	VUNPCKHPS    Z21, Z20, Z21
+	VSHUFPS      $0x44, Z19, Z22, Z20
+	VSHUFPS      $0xee, Z19, Z22, Z19
+	VSHUFPS      $0x44, Z21, Z18, Z22
+	VSHUFPS      $0xee, Z21, Z18, Z18
+	VMOVUPS      (R11), X21
+	VINSERTF32X4 $0x01, (R11)(R8*4), Z21, Z21
+	VINSERTF32X4 $0x02, (R12), Z21, Z21
+	VINSERTF32X4 $0x03, (R12)(R8*4), Z21, Z21
+	VMOVUPS      (R11)(R8*1), X23
+	VINSERTF32X4 $0x01, (R11)(R14*1), Z23, Z23
+	VINSERTF32X4 $0x02, (R12)(R8*1), Z23, Z23
+	VINSERTF32X4 $0x03, (R12)(R14*1), Z23, Z23
+	VMOVUPS      (R11)(R8*2), X24
+	VINSERTF32X4 $0x01, (R11)(R13*2), Z24, Z24
+	VINSERTF32X4 $0x02, (R12)(R8*2), Z24, Z24
+	VINSERTF32X4 $0x03, (R12)(R13*2), Z24, Z24
+	VMOVUPS      (R11)(R13*1), X25
+	VINSERTF32X4 $0x01, (R11)(R15*1), Z25, Z25
+	VINSERTF32X4 $0x02, (R12)(R13*1), Z25, Z25
+	VINSERTF32X4 $0x03, (R12)(R15*1), Z25, Z25
+	VUNPCKLPS    Z23, Z21, Z26
+	VUNPCKHPS    Z23, Z21, Z21
+	VUNPCKLPS    Z25, Z24, Z23
+	VUNPCKHPS    Z25, Z24, Z25
+	VSHUFPS      $0x44, Z23, Z26, Z24
+	VSHUFPS      $0xee, Z23, Z26, Z23
+	VSHUFPS      $0x44, Z25, Z21, Z26
+	VSHUFPS      $0xee, Z25, Z21, Z21
+	VBROADCASTSS (CX), Z25
+	VFMADD231PS  Z20, Z25, Z0
+	VFMADD231PS  Z24, Z25, Z1
+	VBROADCASTSS (CX)(DX*1), Z25
+	VFMADD231PS  Z20, Z25, Z2
+	VFMADD231PS  Z24, Z25, Z3
+	VBROADCASTSS (CX)(DX*2), Z25
+	VFMADD231PS  Z20, Z25, Z4
+	VFMADD231PS  Z24, Z25, Z5
+	VBROADCASTSS (CX)(DI*1), Z25
+	VFMADD231PS  Z20, Z25, Z6
+	VFMADD231PS  Z24, Z25, Z7
+	VBROADCASTSS (BX), Z25
+	VFMADD231PS  Z20, Z25, Z8
+	VFMADD231PS  Z24, Z25, Z9
+	VBROADCASTSS (BX)(DX*1), Z25
+	VFMADD231PS  Z20, Z25, Z10
+	VFMADD231PS  Z24, Z25, Z11
+	VBROADCASTSS (BX)(DX*2), Z25
+	VFMADD231PS  Z20, Z25, Z12
+	VFMADD231PS  Z24, Z25, Z13
+	VBROADCASTSS (BX)(DI*1), Z25
+	VFMADD231PS  Z20, Z25, Z14
+	VFMADD231PS  Z24, Z25, Z15
+	VBROADCASTSS (SI), Z25
+	VFMADD231PS  Z20, Z25, Z16
+	VFMADD231PS  Z24, Z25, Z17
+	VBROADCASTSS 4(CX), Z20
+	VFMADD231PS  Z19, Z20, Z0
+	VFMADD231PS  Z23, Z20, Z1
+	VBROADCASTSS 4(CX)(DX*1), Z20
+	VFMADD231PS  Z19, Z20, Z2
+	VFMADD231PS  Z23, Z20, Z3
+	VBROADCASTSS 4(CX)(DX*2), Z20
+	VFMADD231PS  Z19, Z20, Z4
+	VFMADD231PS  Z23, Z20, Z5
+	VBROADCASTSS 4(CX)(DI*1), Z20
+	VFMADD231PS  Z19, Z20, Z6
+	VFMADD231PS  Z23, Z20, Z7
+	VBROADCASTSS 4(BX), Z20
+	VFMADD231PS  Z19, Z20, Z8
+	VFMADD231PS  Z23, Z20, Z9
+	VBROADCASTSS 4(BX)(DX*1), Z20
+	VFMADD231PS  Z19, Z20, Z10
+	VFMADD231PS  Z23, Z20, Z11
+	VBROADCASTSS 4(BX)(DX*2), Z20
+	VFMADD231PS  Z19, Z20, Z12
+	VFMADD231PS  Z23, Z20, Z13
+	VBROADCASTSS 4(BX)(DI*1), Z20
+	VFMADD231PS  Z19, Z20, Z14
+	VFMADD231PS  Z23, Z20, Z15
+	VBROADCASTSS 4(SI), Z20
+	VFMADD231PS  Z19, Z20, Z16
+	VFMADD231PS  Z23, Z20, Z17
+	VBROADCASTSS 8(CX), Z19
+	VFMADD231PS  Z22, Z19, Z0
+	VFMADD231PS  Z26, Z19, Z1
+	VBROADCASTSS 8(CX)(DX*1), Z19
+	VFMADD231PS  Z22, Z19, Z2
+	VFMADD231PS  Z26, Z19, Z3
+	VBROADCASTSS 8(CX)(DX*2), Z19
+	VFMADD231PS  Z22, Z19, Z4
+	VFMADD231PS  Z26, Z19, Z5
+	VBROADCASTSS 8(CX)(DI*1), Z19
+	VFMADD231PS  Z22, Z19, Z6
+	VFMADD231PS  Z26, Z19, Z7
+	VBROADCASTSS 8(BX), Z19
+	VFMADD231PS  Z22, Z19, Z8
+	VFMADD231PS  Z26, Z19, Z9
+	VBROADCASTSS 8(BX)(DX*1), Z19
+	VFMADD231PS  Z22, Z19, Z10
+	VFMADD231PS  Z26, Z19, Z11
+	VBROADCASTSS 8(BX)(DX*2), Z19
+	VFMADD231PS  Z22, Z19, Z12
+	VFMADD231PS  Z26, Z19, Z13
+	VBROADCASTSS 8(BX)(DI*1), Z19
+	VFMADD231PS  Z22, Z19, Z14
+	VFMADD231PS  Z26, Z19, Z15
+	VBROADCASTSS 8(SI), Z19
+	VFMADD231PS  Z22, Z19, Z16
+	VFMADD231PS  Z26, Z19, Z17
+	VBROADCASTSS 12(CX), Z19
+	VFMADD231PS  Z18, Z19, Z0
+	VFMADD231PS  Z21, Z19, Z1
+	VBROADCASTSS 12(CX)(DX*1), Z19
+	VFMADD231PS  Z18, Z19, Z2
+	VFMADD231PS  Z21, Z19, Z3
+	VBROADCASTSS 12(CX)(DX*2), Z19
+	VFMADD231PS  Z18, Z19, Z4
+	VFMADD231PS  Z21, Z19, Z5
+	VBROADCASTSS 12(CX)(DI*1), Z19
+	VFMADD231PS  Z18, Z19, Z6
+	VFMADD231PS  Z21, Z19, Z7
+	VBROADCASTSS 12(BX), Z19
+	VFMADD231PS  Z18, Z19, Z8
+	VFMADD231PS  Z21, Z19, Z9
+	VBROADCASTSS 12(BX)(DX*1), Z19
+	VFMADD231PS  Z18, Z19, Z10
+	VFMADD231PS  Z21, Z19, Z11
+	VBROADCASTSS 12(BX)(DX*2), Z19
+	VFMADD231PS  Z18, Z19, Z12
+	VFMADD231PS  Z21, Z19, Z13
+	VBROADCASTSS 12(BX)(DI*1), Z19
+	VFMADD231PS  Z18, Z19, Z14
+	VFMADD231PS  Z21, Z19, Z15
+	VBROADCASTSS 12(SI), Z19
+	VFMADD231PS  Z18, Z19, Z16
+	VFMADD231PS  Z21, Z19, Z17
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, BX
+	ADDQ         $0x10, SI
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), R8
+	MOVQ  56(R8), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(R8), R9
+
+step:
+	VMOVUPS      (R9), Z18
+	VMOVUPS      64(R9), Z19
+	VBROADCASTSS (CX), Z20
+	VFMADD231PS  Z18, Z20, Z0
+	VFMADD231PS  Z19, Z20, Z1
+	VBROADCASTSS (CX)(DX*1), Z20
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (CX)(DX*2), Z20
+	VFMADD231PS  Z18, Z20, Z4
+	VFMADD231PS  Z19, Z20, Z5
+	VBROADCASTSS (CX)(DI*1), Z20
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (BX), Z20
+	VFMADD231PS  Z18, Z20, Z8
+	VFMADD231PS  Z19, Z20, Z9
+	VBROADCASTSS (BX)(DX*1), Z20
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (BX)(DX*2), Z20
+	VFMADD231PS  Z18, Z20, Z12
+	VFMADD231PS  Z19, Z20, Z13
+	VBROADCASTSS (BX)(DI*1), Z20
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z18, Z20, Z16
+	VFMADD231PS  Z19, Z20, Z17
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x04, CX
+	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(R8), AX
+	MOVQ          40(R8), CX
+	LEAQ          (AX)(CX*4), DX
+	LEAQ          (DX)(CX*4), BX
+	LEAQ          (BX)(CX*4), SI
+	LEAQ          (SI)(CX*4), DI
+	LEAQ          (DI)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(R8), $0x00
+	JE            set
+	VUNPCKLPS     Z2, Z0, Z18
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z18, Z4
+	VSHUFPS       $0xee, Z2, Z18, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z18
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       (AX), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       (DX), X19
+	VADDPS        X6, X19, X19
+	VMOVUPS       X19, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       (BX), X19
+	VADDPS        X6, X19, X19
+	VMOVUPS       X19, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       (SI), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (SI)
+	VMOVUPS       (AX)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       (DX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       (BX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       (SI)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X2
+	VADDPS        X18, X2, X2
+	VMOVUPS       X2, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z18, X2
+	VMOVUPS       (DX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z18, X2
+	VMOVUPS       (BX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z18, X2
+	VMOVUPS       (SI)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*2)
+	VMOVUPS       (AX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       (DX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       (BX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (SI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       (DI), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       (R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       (R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       (R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R11)
+	VMOVUPS       (DI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       (R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       (R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R11)(CX*1)
+	VMOVUPS       (DI)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, (DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       (R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       (R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       (R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R11)(CX*2)
+	VMOVUPS       (DI)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, (DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       (R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       (R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       (R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z14, Z12, Z2
+	VUNPCKHPS     Z14, Z12, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       16(AX), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       16(DX), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       16(BX), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       16(SI), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(SI)
+	VMOVUPS       16(AX)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       16(DX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       16(BX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       16(SI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(SI)(CX*1)
+	VMOVUPS       16(AX)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       16(DX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       16(BX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       16(SI)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(SI)(CX*2)
+	VMOVUPS       16(AX)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       16(DX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       16(BX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       16(SI)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, 16(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z15, Z13, Z2
+	VUNPCKHPS     Z15, Z13, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       16(DI), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       16(R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       16(R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       16(R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R11)
+	VMOVUPS       16(DI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       16(R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       16(R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       16(R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R11)(CX*1)
+	VMOVUPS       16(DI)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, 16(DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       16(R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       16(R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       16(R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(R11)(CX*2)
+	VMOVUPS       16(DI)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, 16(DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       16(R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       16(R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       16(R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, 16(R11)(R12*1)
+	VUNPCKLPS     Z16, Z16, Z0
+	VUNPCKHPS     Z16, Z16, Z1
+	VUNPCKLPS     Z16, Z16, Z2
+	VUNPCKHPS     Z16, Z16, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSS        32(AX), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 32(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSS        32(DX), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, 32(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSS        32(BX), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, 32(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSS        32(SI), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 32(SI)
+	VMOVSS        32(AX)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 32(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSS        32(DX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 32(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSS        32(BX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 32(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        32(SI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 32(SI)(CX*1)
+	VMOVSS        32(AX)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVSS        X0, 32(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        32(DX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 32(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        32(BX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 32(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        32(SI)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 32(SI)(CX*2)
+	VMOVSS        32(AX)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVSS        X0, 32(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        32(DX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 32(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        32(BX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 32(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        32(SI)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, 32(SI)(R12*1)
+	VUNPCKLPS     Z17, Z17, Z0
+	VUNPCKHPS     Z17, Z17, Z1
+	VUNPCKLPS     Z17, Z17, Z2
+	VUNPCKHPS     Z17, Z17, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSS        32(DI), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 32(DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSS        32(R9), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, 32(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSS        32(R10), X5
+	VADDPS        X4, X5, X5
+	VMOVSS        X5, 32(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSS        32(R11), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 32(R11)
+	VMOVSS        32(DI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 32(DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSS        32(R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 32(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSS        32(R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSS        X4, 32(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        32(R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 32(R11)(CX*1)
+	VMOVSS        32(DI)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVSS        X0, 32(DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        32(R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 32(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        32(R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSS        X3, 32(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        32(R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 32(R11)(CX*2)
+	VMOVSS        32(DI)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVSS        X0, 32(DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        32(R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 32(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        32(R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSS        X2, 32(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        32(R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSS        X1, 32(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z2, Z0, Z18
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z18, Z4
+	VSHUFPS       $0xee, Z2, Z18, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z18
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       X4, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       X6, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       X6, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       X4, (SI)
+	VMOVUPS       X2, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       X4, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       X4, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       X18, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z18, X2
+	VMOVUPS       X2, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z18, X2
+	VMOVUPS       X2, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z18, X2
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       X2, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       X2, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, (DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, (R11)
+	VMOVUPS       X0, (DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (R11)(CX*1)
+	VMOVUPS       X2, (DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, (R11)(CX*2)
+	VMOVUPS       X1, (DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z14, Z12, Z2
+	VUNPCKHPS     Z14, Z12, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, 16(SI)
+	VMOVUPS       X0, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, 16(SI)(CX*1)
+	VMOVUPS       X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(SI)(CX*2)
+	VMOVUPS       X1, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z15, Z13, Z2
+	VUNPCKHPS     Z15, Z13, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, 16(DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, 16(R11)
+	VMOVUPS       X0, 16(DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, 16(R11)(CX*1)
+	VMOVUPS       X2, 16(DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(R11)(CX*2)
+	VMOVUPS       X1, 16(DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(R11)(R12*1)
+	VUNPCKLPS     Z16, Z16, Z0
+	VUNPCKHPS     Z16, Z16, Z1
+	VUNPCKLPS     Z16, Z16, Z2
+	VUNPCKHPS     Z16, Z16, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSS        X3, 32(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSS        X4, 32(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSS        X4, 32(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSS        X3, 32(SI)
+	VMOVSS        X0, 32(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSS        X3, 32(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSS        X3, 32(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        X0, 32(SI)(CX*1)
+	VMOVSS        X2, 32(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        X0, 32(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        X0, 32(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        X0, 32(SI)(CX*2)
+	VMOVSS        X1, 32(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        X0, 32(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        X0, 32(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        X0, 32(SI)(R12*1)
+	VUNPCKLPS     Z17, Z17, Z0
+	VUNPCKHPS     Z17, Z17, Z1
+	VUNPCKLPS     Z17, Z17, Z2
+	VUNPCKHPS     Z17, Z17, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSS        X3, 32(DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSS        X4, 32(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSS        X4, 32(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSS        X3, 32(R11)
+	VMOVSS        X0, 32(DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSS        X3, 32(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSS        X3, 32(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSS        X0, 32(R11)(CX*1)
+	VMOVSS        X2, 32(DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSS        X0, 32(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSS        X0, 32(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSS        X0, 32(R11)(CX*2)
+	VMOVSS        X1, 32(DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSS        X0, 32(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSS        X0, 32(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSS        X0, 32(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+// func avx512Narrow10x2(d *[10]uint64)
+// Requires: AVX, AVX512F
+TEXT ·avx512Narrow10x2(SB), NOSPLIT, $0-8
+	MOVQ   d+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   24(AX), DX
+	LEAQ   (CX)(DX*4), BX
+	LEAQ   (BX)(DX*4), SI
+	LEAQ   (DX)(DX*2), DI
+	MOVQ   32(AX), R8
+	MOVQ   8(AX), R9
+	LEAQ   (R9)(R8*8), R10
+	LEAQ   (R10)(R8*8), R11
+	LEAQ   (R11)(R8*8), R12
+	LEAQ   (R8)(R8*2), R13
+	LEAQ   (R8)(R8*4), R14
+	LEAQ   (R13)(R8*4), R15
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVQ   48(AX), AX
+
+whole:
+	CMPQ         AX, $0x04
+	JL           rest
+	VMOVUPS      (R9), X20
+	VINSERTF32X4 $0x01, (R9)(R8*4), Z20, Z20
+	VINSERTF32X4 $0x02, (R10), Z20, Z20
+	VINSERTF32X4 $0x03, (R10)(R8*4), Z20, Z20
+	VMOVUPS      (R9)(R8*1), X21
+	VINSERTF32X4 $0x01, (R9)(R14*1), Z21, Z21
+	VINSERTF32X4 $0x02, (R10)(R8*1), Z21, Z21
+	VINSERTF32X4 $0x03, (R10)(R14*1), Z21, Z21
+	VMOVUPS      (R9)(R8*2), X22
+	VINSERTF32X4 $0x01, (R9)(R13*2), Z22, Z22
+	VINSERTF32X4 $0x02, (R10)(R8*2), Z22, Z22
+	VINSERTF32X4 $0x03, (R10)(R13*2), Z22, Z22
+	VMOVUPS      (R9)(R13*1), X23
+	VINSERTF32X4 $0x01, (R9)(R15*1), Z23, Z23
+	VINSERTF32X4 $0x02, (R10)(R13*1), Z23, Z23
+	VINSERTF32X4 $0x03, (R10)(R15*1), Z23, Z23
+	VUNPCKLPS    Z21, Z20, Z24
+	VUNPCKHPS    Z21, Z20, Z20
+	VUNPCKLPS    Z23, Z22, Z21
+	VUNPCKHPS    Z23, Z22, Z23
+	VSHUFPS      $0x44, Z21, Z24, Z22
+	VSHUFPS      $0xee, Z21, Z24, Z21
+	VSHUFPS      $0x44, Z23, Z20, Z24
+	VSHUFPS      $0xee, Z23, Z20, Z20
+	VMOVUPS      (R11), X23
+	VINSERTF32X4 $0x01, (R11)(R8*4), Z23, Z23
+	VINSERTF32X4 $0x02, (R12), Z23, Z23
+	VINSERTF32X4 $0x03, (R12)(R8*4), Z23, Z23
+	VMOVUPS      (R11)(R8*1), X25
+	VINSERTF32X4 $0x01, (R11)(R14*1), Z25, Z25
+	VINSERTF32X4 $0x02, (R12)(R8*1), Z25, Z25
+	VINSERTF32X4 $0x03, (R12)(R14*1), Z25, Z25
+	VMOVUPS      (R11)(R8*2), X26
+	VINSERTF32X4 $0x01, (R11)(R13*2), Z26, Z26
+	VINSERTF32X4 $0x02, (R12)(R8*2), Z26, Z26
+	VINSERTF32X4 $0x03, (R12)(R13*2), Z26, Z26
+	VMOVUPS      (R11)(R13*1), X27
+	VINSERTF32X4 $0x01, (R11)(R15*1), Z27, Z27
+	VINSERTF32X4 $0x02, (R12)(R13*1), Z27, Z27
+	VINSERTF32X4 $0x03, (R12)(R15*1), Z27, Z27
+	VUNPCKLPS    Z25, Z23, Z28
+	VUNPCKHPS    Z25, Z23, Z23
+	VUNPCKLPS    Z27, Z26, Z25
+	VUNPCKHPS    Z27, Z26, Z27
+	VSHUFPS      $0x44, Z25, Z28, Z26
+	VSHUFPS      $0xee, Z25, Z28, Z25
+	VSHUFPS      $0x44, Z27, Z23, Z28
+	VSHUFPS      $0xee, Z27, Z23, Z23
+	VBROADCASTSS (CX), Z27
+	VFMADD231PS  Z22, Z27, Z0
+	VFMADD231PS  Z26, Z27, Z1
+	VBROADCASTSS (CX)(DX*1), Z27
+	VFMADD231PS  Z22, Z27, Z2
+	VFMADD231PS  Z26, Z27, Z3
+	VBROADCASTSS (CX)(DX*2), Z27
+	VFMADD231PS  Z22, Z27, Z4
+	VFMADD231PS  Z26, Z27, Z5
+	VBROADCASTSS (CX)(DI*1), Z27
+	VFMADD231PS  Z22, Z27, Z6
+	VFMADD231PS  Z26, Z27, Z7
+	VBROADCASTSS (BX), Z27
+	VFMADD231PS  Z22, Z27, Z8
+	VFMADD231PS  Z26, Z27, Z9
+	VBROADCASTSS (BX)(DX*1), Z27
+	VFMADD231PS  Z22, Z27, Z10
+	VFMADD231PS  Z26, Z27, Z11
+	VBROADCASTSS (BX)(DX*2), Z27
+	VFMADD231PS  Z22, Z27, Z12
+	VFMADD231PS  Z26, Z27, Z13
+	VBROADCASTSS (BX)(DI*1), Z27
+	VFMADD231PS  Z22, Z27, Z14
+	VFMADD231PS  Z26, Z27, Z15
+	VBROADCASTSS (SI), Z27
+	VFMADD231PS  Z22, Z27, Z16
+	VFMADD231PS  Z26, Z27, Z17
+	VBROADCASTSS (SI)(DX*1), Z27
+	VFMADD231PS  Z22, Z27, Z18
+	VFMADD231PS  Z26, Z27, Z19
+	VBROADCASTSS 4(CX), Z22
+	VFMADD231PS  Z21, Z22, Z0
+	VFMADD231PS  Z25, Z22, Z1
+	VBROADCASTSS 4(CX)(DX*1), Z22
+	VFMADD231PS  Z21, Z22, Z2
+	VFMADD231PS  Z25, Z22, Z3
+	VBROADCASTSS 4(CX)(DX*2), Z22
+	VFMADD231PS  Z21, Z22, Z4
+	VFMADD231PS  Z25, Z22, Z5
+	VBROADCASTSS 4(CX)(DI*1), Z22
+	VFMADD231PS  Z21, Z22, Z6
+	VFMADD231PS  Z25, Z22, Z7
+	VBROADCASTSS 4(BX), Z22
+	VFMADD231PS  Z21, Z22, Z8
+	VFMADD231PS  Z25, Z22, Z9
+	VBROADCASTSS 4(BX)(DX*1), Z22
+	VFMADD231PS  Z21, Z22, Z10
+	VFMADD231PS  Z25, Z22, Z11
+	VBROADCASTSS 4(BX)(DX*2), Z22
+	VFMADD231PS  Z21, Z22, Z12
+	VFMADD231PS  Z25, Z22, Z13
+	VBROADCASTSS 4(BX)(DI*1), Z22
+	VFMADD231PS  Z21, Z22, Z14
+	VFMADD231PS  Z25, Z22, Z15
+	VBROADCASTSS 4(SI), Z22
+	VFMADD231PS  Z21, Z22, Z16
+	VFMADD231PS  Z25, Z22, Z17
+	VBROADCASTSS 4(SI)(DX*1), Z22
+	VFMADD231PS  Z21, Z22, Z18
+	VFMADD231PS  Z25, Z22, Z19
+	VBROADCASTSS 8(CX), Z21
+	VFMADD231PS  Z24, Z21, Z0
+	VFMADD231PS  Z28, Z21, Z1
+	VBROADCASTSS 8(CX)(DX*1), Z21
+	VFMADD231PS  Z24, Z21, Z2
+	VFMADD231PS  Z28, Z21, Z3
+	VBROADCASTSS 8(CX)(DX*2), Z21
+	VFMADD231PS  Z24, Z21, Z4
+	VFMADD231PS  Z28, Z21, Z5
+	VBROADCASTSS 8(CX)(DI*1), Z21
+	VFMADD231PS  Z24, Z21, Z6
+	VFMADD231PS  Z28, Z21, Z7
+	VBROADCASTSS 8(BX), Z21
+	VFMADD231PS  Z24, Z21, Z8
+	VFMADD231PS  Z28, Z21, Z9
+	VBROADCASTSS 8(BX)(DX*1), Z21
+	VFMADD231PS  Z24, Z21, Z10
+	VFMADD231PS  Z28, Z21, Z11
+	VBROADCASTSS 8(BX)(DX*2), Z21
+	VFMADD231PS  Z24, Z21, Z12
+	VFMADD231PS  Z28, Z21, Z13
+	VBROADCASTSS 8(BX)(DI*1), Z21
+	VFMADD231PS  Z24, Z21, Z14
+	VFMADD231PS  Z28, Z21, Z15
+	VBROADCASTSS 8(SI), Z21
+	VFMADD231PS  Z24, Z21, Z16
+	VFMADD231PS  Z28, Z21, Z17
+	VBROADCASTSS 8(SI)(DX*1), Z21
+	VFMADD231PS  Z24, Z21, Z18
+	VFMADD231PS  Z28, Z21, Z19
+	VBROADCASTSS 12(CX), Z21
+	VFMADD231PS  Z20, Z21, Z0
+	VFMADD231PS  Z23, Z21, Z1
+	VBROADCASTSS 12(CX)(DX*1), Z21
+	VFMADD231PS  Z20, Z21, Z2
+	VFMADD231PS  Z23, Z21, Z3
+	VBROADCASTSS 12(CX)(DX*2), Z21
+	VFMADD231PS  Z20, Z21, Z4
+	VFMADD231PS  Z23, Z21, Z5
+	VBROADCASTSS 12(CX)(DI*1), Z21
+	VFMADD231PS  Z20, Z21, Z6
+	VFMADD231PS  Z23, Z21, Z7
+	VBROADCASTSS 12(BX), Z21
+	VFMADD231PS  Z20, Z21, Z8
+	VFMADD231PS  Z23, Z21, Z9
+	VBROADCASTSS 12(BX)(DX*1), Z21
+	VFMADD231PS  Z20, Z21, Z10
+	VFMADD231PS  Z23, Z21, Z11
+	VBROADCASTSS 12(BX)(DX*2), Z21
+	VFMADD231PS  Z20, Z21, Z12
+	VFMADD231PS  Z23, Z21, Z13
+	VBROADCASTSS 12(BX)(DI*1), Z21
+	VFMADD231PS  Z20, Z21, Z14
+	VFMADD231PS  Z23, Z21, Z15
+	VBROADCASTSS 12(SI), Z21
+	VFMADD231PS  Z20, Z21, Z16
+	VFMADD231PS  Z23, Z21, Z17
+	VBROADCASTSS 12(SI)(DX*1), Z21
+	VFMADD231PS  Z20, Z21, Z18
+	VFMADD231PS  Z23, Z21, Z19
+	ADDQ         $0x10, R9
+	ADDQ         $0x10, R10
+	ADDQ         $0x10, R11
+	ADDQ         $0x10, R12
+	ADDQ         $0x10, CX
+	ADDQ         $0x10, BX
+	ADDQ         $0x10, SI
+	SUBQ         $0x04, AX
+	JMP          whole
+
+rest:
+	MOVQ  d+0(FP), R8
+	MOVQ  56(R8), AX
+	TESTQ AX, AX
+	JZ    store
+	MOVQ  64(R8), R9
+
+step:
+	VMOVUPS      (R9), Z20
+	VMOVUPS      64(R9), Z21
+	VBROADCASTSS (CX), Z22
+	VFMADD231PS  Z20, Z22, Z0
+	VFMADD231PS  Z21, Z22, Z1
+	VBROADCASTSS (CX)(DX*1), Z22
+	VFMADD231PS  Z20, Z22, Z2
+	VFMADD231PS  Z21, Z22, Z3
+	VBROADCASTSS (CX)(DX*2), Z22
+	VFMADD231PS  Z20, Z22, Z4
+	VFMADD231PS  Z21, Z22, Z5
+	VBROADCASTSS (CX)(DI*1), Z22
+	VFMADD231PS  Z20, Z22, Z6
+	VFMADD231PS  Z21, Z22, Z7
+	VBROADCASTSS (BX), Z22
+	VFMADD231PS  Z20, Z22, Z8
+	VFMADD231PS  Z21, Z22, Z9
+	VBROADCASTSS (BX)(DX*1), Z22
+	VFMADD231PS  Z20, Z22, Z10
+	VFMADD231PS  Z21, Z22, Z11
+	VBROADCASTSS (BX)(DX*2), Z22
+	VFMADD231PS  Z20, Z22, Z12
+	VFMADD231PS  Z21, Z22, Z13
+	VBROADCASTSS (BX)(DI*1), Z22
+	VFMADD231PS  Z20, Z22, Z14
+	VFMADD231PS  Z21, Z22, Z15
+	VBROADCASTSS (SI), Z22
+	VFMADD231PS  Z20, Z22, Z16
+	VFMADD231PS  Z21, Z22, Z17
+	VBROADCASTSS (SI)(DX*1), Z22
+	VFMADD231PS  Z20, Z22, Z18
+	VFMADD231PS  Z21, Z22, Z19
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x04, CX
+	ADDQ         $0x04, BX
+	ADDQ         $0x04, SI
+	DECQ         AX
+	JNZ          step
+
+store:
+	MOVQ          16(R8), AX
+	MOVQ          40(R8), CX
+	LEAQ          (AX)(CX*4), DX
+	LEAQ          (DX)(CX*4), BX
+	LEAQ          (BX)(CX*4), SI
+	LEAQ          (SI)(CX*4), DI
+	LEAQ          (DI)(CX*4), R9
+	LEAQ          (R9)(CX*4), R10
+	LEAQ          (R10)(CX*4), R11
+	LEAQ          (CX)(CX*2), R12
+	CMPQ          72(R8), $0x00
+	JE            set
+	VUNPCKLPS     Z2, Z0, Z20
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z20, Z4
+	VSHUFPS       $0xee, Z2, Z20, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z20
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       (AX), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       (DX), X21
+	VADDPS        X6, X21, X21
+	VMOVUPS       X21, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       (BX), X21
+	VADDPS        X6, X21, X21
+	VMOVUPS       X21, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       (SI), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (SI)
+	VMOVUPS       (AX)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       (DX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       (BX)(CX*1), X6
+	VADDPS        X4, X6, X6
+	VMOVUPS       X6, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       (SI)(CX*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*1)
+	VMOVUPS       (AX)(CX*2), X2
+	VADDPS        X20, X2, X2
+	VMOVUPS       X2, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z20, X2
+	VMOVUPS       (DX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z20, X2
+	VMOVUPS       (BX)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z20, X2
+	VMOVUPS       (SI)(CX*2), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (SI)(CX*2)
+	VMOVUPS       (AX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       (DX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       (BX)(R12*1), X4
+	VADDPS        X2, X4, X4
+	VMOVUPS       X4, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (SI)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       (DI), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       (R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       (R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       (R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R11)
+	VMOVUPS       (DI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       (R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       (R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       (R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R11)(CX*1)
+	VMOVUPS       (DI)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, (DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       (R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       (R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       (R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R11)(CX*2)
+	VMOVUPS       (DI)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, (DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       (R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       (R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       (R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z14, Z12, Z2
+	VUNPCKHPS     Z14, Z12, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       16(AX), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       16(DX), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       16(BX), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       16(SI), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(SI)
+	VMOVUPS       16(AX)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       16(DX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       16(BX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       16(SI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(SI)(CX*1)
+	VMOVUPS       16(AX)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       16(DX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       16(BX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       16(SI)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(SI)(CX*2)
+	VMOVUPS       16(AX)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       16(DX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       16(BX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       16(SI)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, 16(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z15, Z13, Z2
+	VUNPCKHPS     Z15, Z13, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       16(DI), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       16(R9), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       16(R10), X5
+	VADDPS        X4, X5, X5
+	VMOVUPS       X5, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       16(R11), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R11)
+	VMOVUPS       16(DI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       16(R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       16(R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVUPS       X4, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       16(R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R11)(CX*1)
+	VMOVUPS       16(DI)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVUPS       X0, 16(DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       16(R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       16(R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVUPS       X3, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       16(R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(R11)(CX*2)
+	VMOVUPS       16(DI)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       X0, 16(DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       16(R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       16(R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       16(R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       X1, 16(R11)(R12*1)
+	VUNPCKLPS     Z18, Z16, Z0
+	VUNPCKHPS     Z18, Z16, Z1
+	VUNPCKLPS     Z18, Z18, Z2
+	VUNPCKHPS     Z18, Z18, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        32(AX), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 32(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        32(DX), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 32(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        32(BX), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 32(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        32(SI), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 32(SI)
+	VMOVSD        32(AX)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 32(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        32(DX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 32(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        32(BX)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 32(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        32(SI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 32(SI)(CX*1)
+	VMOVSD        32(AX)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVSD        X0, 32(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        32(DX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 32(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        32(BX)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 32(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        32(SI)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 32(SI)(CX*2)
+	VMOVSD        32(AX)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVSD        X0, 32(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        32(DX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 32(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        32(BX)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 32(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        32(SI)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSD        X1, 32(SI)(R12*1)
+	VUNPCKLPS     Z19, Z17, Z0
+	VUNPCKHPS     Z19, Z17, Z1
+	VUNPCKLPS     Z19, Z19, Z2
+	VUNPCKHPS     Z19, Z19, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        32(DI), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 32(DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        32(R9), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 32(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        32(R10), X5
+	VADDPS        X4, X5, X5
+	VMOVSD        X5, 32(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        32(R11), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 32(R11)
+	VMOVSD        32(DI)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 32(DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        32(R9)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 32(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        32(R10)(CX*1), X4
+	VADDPS        X3, X4, X4
+	VMOVSD        X4, 32(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        32(R11)(CX*1), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 32(R11)(CX*1)
+	VMOVSD        32(DI)(CX*2), X0
+	VADDPS        X2, X0, X0
+	VMOVSD        X0, 32(DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        32(R9)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 32(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        32(R10)(CX*2), X3
+	VADDPS        X0, X3, X3
+	VMOVSD        X3, 32(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        32(R11)(CX*2), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 32(R11)(CX*2)
+	VMOVSD        32(DI)(R12*1), X0
+	VADDPS        X1, X0, X0
+	VMOVSD        X0, 32(DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        32(R9)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 32(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        32(R10)(R12*1), X2
+	VADDPS        X0, X2, X2
+	VMOVSD        X2, 32(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        32(R11)(R12*1), X1
+	VADDPS        X0, X1, X1
+	VMOVSD        X1, 32(R11)(R12*1)
+	VZEROUPPER
+	RET
+
+set:
+	VUNPCKLPS     Z2, Z0, Z20
+	VUNPCKHPS     Z2, Z0, Z0
+	VUNPCKLPS     Z6, Z4, Z2
+	VUNPCKHPS     Z6, Z4, Z6
+	VSHUFPS       $0x44, Z2, Z20, Z4
+	VSHUFPS       $0xee, Z2, Z20, Z2
+	VSHUFPS       $0x44, Z6, Z0, Z20
+	VSHUFPS       $0xee, Z6, Z0, Z0
+	VMOVUPS       X4, (AX)
+	VEXTRACTF32X4 $0x01, Z4, X6
+	VMOVUPS       X6, (DX)
+	VEXTRACTF32X4 $0x02, Z4, X6
+	VMOVUPS       X6, (BX)
+	VEXTRACTF32X4 $0x03, Z4, X4
+	VMOVUPS       X4, (SI)
+	VMOVUPS       X2, (AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z2, X4
+	VMOVUPS       X4, (DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z2, X4
+	VMOVUPS       X4, (BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z2, X2
+	VMOVUPS       X2, (SI)(CX*1)
+	VMOVUPS       X20, (AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z20, X2
+	VMOVUPS       X2, (DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z20, X2
+	VMOVUPS       X2, (BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z20, X2
+	VMOVUPS       X2, (SI)(CX*2)
+	VMOVUPS       X0, (AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z0, X2
+	VMOVUPS       X2, (DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z0, X2
+	VMOVUPS       X2, (BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (SI)(R12*1)
+	VUNPCKLPS     Z3, Z1, Z0
+	VUNPCKHPS     Z3, Z1, Z1
+	VUNPCKLPS     Z7, Z5, Z2
+	VUNPCKHPS     Z7, Z5, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, (DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, (R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, (R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, (R11)
+	VMOVUPS       X0, (DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, (R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, (R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, (R11)(CX*1)
+	VMOVUPS       X2, (DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, (R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, (R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, (R11)(CX*2)
+	VMOVUPS       X1, (DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, (R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, (R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, (R11)(R12*1)
+	VUNPCKLPS     Z10, Z8, Z0
+	VUNPCKHPS     Z10, Z8, Z1
+	VUNPCKLPS     Z14, Z12, Z2
+	VUNPCKHPS     Z14, Z12, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, 16(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, 16(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, 16(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, 16(SI)
+	VMOVUPS       X0, 16(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, 16(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, 16(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, 16(SI)(CX*1)
+	VMOVUPS       X2, 16(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(SI)(CX*2)
+	VMOVUPS       X1, 16(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(SI)(R12*1)
+	VUNPCKLPS     Z11, Z9, Z0
+	VUNPCKHPS     Z11, Z9, Z1
+	VUNPCKLPS     Z15, Z13, Z2
+	VUNPCKHPS     Z15, Z13, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVUPS       X3, 16(DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVUPS       X4, 16(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVUPS       X4, 16(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVUPS       X3, 16(R11)
+	VMOVUPS       X0, 16(DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVUPS       X3, 16(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVUPS       X3, 16(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVUPS       X0, 16(R11)(CX*1)
+	VMOVUPS       X2, 16(DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVUPS       X0, 16(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVUPS       X0, 16(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVUPS       X0, 16(R11)(CX*2)
+	VMOVUPS       X1, 16(DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVUPS       X0, 16(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVUPS       X0, 16(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVUPS       X0, 16(R11)(R12*1)
+	VUNPCKLPS     Z18, Z16, Z0
+	VUNPCKHPS     Z18, Z16, Z1
+	VUNPCKLPS     Z18, Z18, Z2
+	VUNPCKHPS     Z18, Z18, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        X3, 32(AX)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        X4, 32(DX)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        X4, 32(BX)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        X3, 32(SI)
+	VMOVSD        X0, 32(AX)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        X3, 32(DX)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        X3, 32(BX)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, 32(SI)(CX*1)
+	VMOVSD        X2, 32(AX)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 32(DX)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 32(BX)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 32(SI)(CX*2)
+	VMOVSD        X1, 32(AX)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 32(DX)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 32(BX)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 32(SI)(R12*1)
+	VUNPCKLPS     Z19, Z17, Z0
+	VUNPCKHPS     Z19, Z17, Z1
+	VUNPCKLPS     Z19, Z19, Z2
+	VUNPCKHPS     Z19, Z19, Z4
+	VSHUFPS       $0x44, Z2, Z0, Z3
+	VSHUFPS       $0xee, Z2, Z0, Z0
+	VSHUFPS       $0x44, Z4, Z1, Z2
+	VSHUFPS       $0xee, Z4, Z1, Z1
+	VMOVSD        X3, 32(DI)
+	VEXTRACTF32X4 $0x01, Z3, X4
+	VMOVSD        X4, 32(R9)
+	VEXTRACTF32X4 $0x02, Z3, X4
+	VMOVSD        X4, 32(R10)
+	VEXTRACTF32X4 $0x03, Z3, X3
+	VMOVSD        X3, 32(R11)
+	VMOVSD        X0, 32(DI)(CX*1)
+	VEXTRACTF32X4 $0x01, Z0, X3
+	VMOVSD        X3, 32(R9)(CX*1)
+	VEXTRACTF32X4 $0x02, Z0, X3
+	VMOVSD        X3, 32(R10)(CX*1)
+	VEXTRACTF32X4 $0x03, Z0, X0
+	VMOVSD        X0, 32(R11)(CX*1)
+	VMOVSD        X2, 32(DI)(CX*2)
+	VEXTRACTF32X4 $0x01, Z2, X0
+	VMOVSD        X0, 32(R9)(CX*2)
+	VEXTRACTF32X4 $0x02, Z2, X0
+	VMOVSD        X0, 32(R10)(CX*2)
+	VEXTRACTF32X4 $0x03, Z2, X0
+	VMOVSD        X0, 32(R11)(CX*2)
+	VMOVSD        X1, 32(DI)(R12*1)
+	VEXTRACTF32X4 $0x01, Z1, X0
+	VMOVSD        X0, 32(R9)(R12*1)
+	VEXTRACTF32X4 $0x02, Z1, X0
+	VMOVSD        X0, 32(R10)(R12*1)
+	VEXTRACTF32X4 $0x03, Z1, X0
+	VMOVSD        X0, 32(R11)(R12*1)
 	VZEROUPPER
 	RET

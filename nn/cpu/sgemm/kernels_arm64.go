@@ -7,152 +7,152 @@ package sgemm
 // neonRows1x1 computes tiles of 1 rows and 4 columns.
 //
 //go:noescape
-func neonRows1x1(t *[16]uint64)
+func neonRows1x1(t *[17]uint64)
 
 // neonRows2x1 computes tiles of 2 rows and 4 columns.
 //
 //go:noescape
-func neonRows2x1(t *[16]uint64)
+func neonRows2x1(t *[17]uint64)
 
 // neonRows3x1 computes tiles of 3 rows and 4 columns.
 //
 //go:noescape
-func neonRows3x1(t *[16]uint64)
+func neonRows3x1(t *[17]uint64)
 
 // neonRows4x1 computes tiles of 4 rows and 4 columns.
 //
 //go:noescape
-func neonRows4x1(t *[16]uint64)
+func neonRows4x1(t *[17]uint64)
 
 // neonRows5x1 computes tiles of 5 rows and 4 columns.
 //
 //go:noescape
-func neonRows5x1(t *[16]uint64)
+func neonRows5x1(t *[17]uint64)
 
 // neonRows6x1 computes tiles of 6 rows and 4 columns.
 //
 //go:noescape
-func neonRows6x1(t *[16]uint64)
+func neonRows6x1(t *[17]uint64)
 
 // neonRows7x1 computes tiles of 7 rows and 4 columns.
 //
 //go:noescape
-func neonRows7x1(t *[16]uint64)
+func neonRows7x1(t *[17]uint64)
 
 // neonRows8x1 computes tiles of 8 rows and 4 columns.
 //
 //go:noescape
-func neonRows8x1(t *[16]uint64)
+func neonRows8x1(t *[17]uint64)
 
 // neonRows9x1 computes tiles of 9 rows and 4 columns.
 //
 //go:noescape
-func neonRows9x1(t *[16]uint64)
+func neonRows9x1(t *[17]uint64)
 
 // neonRows10x1 computes tiles of 10 rows and 4 columns.
 //
 //go:noescape
-func neonRows10x1(t *[16]uint64)
+func neonRows10x1(t *[17]uint64)
 
 // neonRows11x1 computes tiles of 11 rows and 4 columns.
 //
 //go:noescape
-func neonRows11x1(t *[16]uint64)
+func neonRows11x1(t *[17]uint64)
 
 // neonRows12x1 computes tiles of 12 rows and 4 columns.
 //
 //go:noescape
-func neonRows12x1(t *[16]uint64)
+func neonRows12x1(t *[17]uint64)
 
 // neonRows1x2 computes tiles of 1 rows and 8 columns.
 //
 //go:noescape
-func neonRows1x2(t *[16]uint64)
+func neonRows1x2(t *[17]uint64)
 
 // neonRows2x2 computes tiles of 2 rows and 8 columns.
 //
 //go:noescape
-func neonRows2x2(t *[16]uint64)
+func neonRows2x2(t *[17]uint64)
 
 // neonRows3x2 computes tiles of 3 rows and 8 columns.
 //
 //go:noescape
-func neonRows3x2(t *[16]uint64)
+func neonRows3x2(t *[17]uint64)
 
 // neonRows4x2 computes tiles of 4 rows and 8 columns.
 //
 //go:noescape
-func neonRows4x2(t *[16]uint64)
+func neonRows4x2(t *[17]uint64)
 
 // neonRows5x2 computes tiles of 5 rows and 8 columns.
 //
 //go:noescape
-func neonRows5x2(t *[16]uint64)
+func neonRows5x2(t *[17]uint64)
 
 // neonRows6x2 computes tiles of 6 rows and 8 columns.
 //
 //go:noescape
-func neonRows6x2(t *[16]uint64)
+func neonRows6x2(t *[17]uint64)
 
 // neonRows7x2 computes tiles of 7 rows and 8 columns.
 //
 //go:noescape
-func neonRows7x2(t *[16]uint64)
+func neonRows7x2(t *[17]uint64)
 
 // neonRows8x2 computes tiles of 8 rows and 8 columns.
 //
 //go:noescape
-func neonRows8x2(t *[16]uint64)
+func neonRows8x2(t *[17]uint64)
 
 // neonRows9x2 computes tiles of 9 rows and 8 columns.
 //
 //go:noescape
-func neonRows9x2(t *[16]uint64)
+func neonRows9x2(t *[17]uint64)
 
 // neonRows10x2 computes tiles of 10 rows and 8 columns.
 //
 //go:noescape
-func neonRows10x2(t *[16]uint64)
+func neonRows10x2(t *[17]uint64)
 
 // neonRows11x2 computes tiles of 11 rows and 8 columns.
 //
 //go:noescape
-func neonRows11x2(t *[16]uint64)
+func neonRows11x2(t *[17]uint64)
 
 // neonRows12x2 computes tiles of 12 rows and 8 columns.
 //
 //go:noescape
-func neonRows12x2(t *[16]uint64)
+func neonRows12x2(t *[17]uint64)
 
 // neonRows1x4 computes tiles of 1 rows and 16 columns.
 //
 //go:noescape
-func neonRows1x4(t *[16]uint64)
+func neonRows1x4(t *[17]uint64)
 
 // neonRows2x4 computes tiles of 2 rows and 16 columns.
 //
 //go:noescape
-func neonRows2x4(t *[16]uint64)
+func neonRows2x4(t *[17]uint64)
 
 // neonRows3x4 computes tiles of 3 rows and 16 columns.
 //
 //go:noescape
-func neonRows3x4(t *[16]uint64)
+func neonRows3x4(t *[17]uint64)
 
 // neonRows4x4 computes tiles of 4 rows and 16 columns.
 //
 //go:noescape
-func neonRows4x4(t *[16]uint64)
+func neonRows4x4(t *[17]uint64)
 
 // neonRows1x8 computes tiles of 1 rows and 32 columns.
 //
 //go:noescape
-func neonRows1x8(t *[16]uint64)
+func neonRows1x8(t *[17]uint64)
 
 // neonRows2x8 computes tiles of 2 rows and 32 columns.
 //
 //go:noescape
-func neonRows2x8(t *[16]uint64)
+func neonRows2x8(t *[17]uint64)
 
 // neonCopy copies rows of at most one register, and writes whole registers.
 //

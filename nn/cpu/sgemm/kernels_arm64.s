@@ -4,7 +4,7 @@
 
 #include "textflag.h"
 
-// func neonRows1x1(t *[16]uint64)
+// func neonRows1x1(t *[17]uint64)
 TEXT ·neonRows1x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -85,7 +85,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows2x1(t *[16]uint64)
+// func neonRows2x1(t *[17]uint64)
 TEXT ·neonRows2x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -207,7 +207,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows3x1(t *[16]uint64)
+// func neonRows3x1(t *[17]uint64)
 TEXT ·neonRows3x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -370,7 +370,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows4x1(t *[16]uint64)
+// func neonRows4x1(t *[17]uint64)
 TEXT ·neonRows4x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -574,7 +574,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows5x1(t *[16]uint64)
+// func neonRows5x1(t *[17]uint64)
 TEXT ·neonRows5x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -819,7 +819,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows6x1(t *[16]uint64)
+// func neonRows6x1(t *[17]uint64)
 TEXT ·neonRows6x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -1105,7 +1105,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows7x1(t *[16]uint64)
+// func neonRows7x1(t *[17]uint64)
 TEXT ·neonRows7x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -1432,7 +1432,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows8x1(t *[16]uint64)
+// func neonRows8x1(t *[17]uint64)
 TEXT ·neonRows8x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -1800,7 +1800,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows9x1(t *[16]uint64)
+// func neonRows9x1(t *[17]uint64)
 TEXT ·neonRows9x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -2209,7 +2209,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows10x1(t *[16]uint64)
+// func neonRows10x1(t *[17]uint64)
 TEXT ·neonRows10x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -2659,7 +2659,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows11x1(t *[16]uint64)
+// func neonRows11x1(t *[17]uint64)
 TEXT ·neonRows11x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -3150,7 +3150,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows12x1(t *[16]uint64)
+// func neonRows12x1(t *[17]uint64)
 TEXT ·neonRows12x1(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -3682,7 +3682,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows1x2(t *[16]uint64)
+// func neonRows1x2(t *[17]uint64)
 TEXT ·neonRows1x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -3777,7 +3777,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows2x2(t *[16]uint64)
+// func neonRows2x2(t *[17]uint64)
 TEXT ·neonRows2x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -3927,7 +3927,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows3x2(t *[16]uint64)
+// func neonRows3x2(t *[17]uint64)
 TEXT ·neonRows3x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -4132,7 +4132,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows4x2(t *[16]uint64)
+// func neonRows4x2(t *[17]uint64)
 TEXT ·neonRows4x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -4392,7 +4392,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows5x2(t *[16]uint64)
+// func neonRows5x2(t *[17]uint64)
 TEXT ·neonRows5x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -4707,7 +4707,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows6x2(t *[16]uint64)
+// func neonRows6x2(t *[17]uint64)
 TEXT ·neonRows6x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -5077,7 +5077,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows7x2(t *[16]uint64)
+// func neonRows7x2(t *[17]uint64)
 TEXT ·neonRows7x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -5502,7 +5502,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows8x2(t *[16]uint64)
+// func neonRows8x2(t *[17]uint64)
 TEXT ·neonRows8x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -5982,7 +5982,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows9x2(t *[16]uint64)
+// func neonRows9x2(t *[17]uint64)
 TEXT ·neonRows9x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -6517,7 +6517,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows10x2(t *[16]uint64)
+// func neonRows10x2(t *[17]uint64)
 TEXT ·neonRows10x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -7107,7 +7107,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows11x2(t *[16]uint64)
+// func neonRows11x2(t *[17]uint64)
 TEXT ·neonRows11x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -7752,7 +7752,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows12x2(t *[16]uint64)
+// func neonRows12x2(t *[17]uint64)
 TEXT ·neonRows12x2(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -8452,7 +8452,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows1x4(t *[16]uint64)
+// func neonRows1x4(t *[17]uint64)
 TEXT ·neonRows1x4(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -8575,7 +8575,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows2x4(t *[16]uint64)
+// func neonRows2x4(t *[17]uint64)
 TEXT ·neonRows2x4(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -8781,7 +8781,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows3x4(t *[16]uint64)
+// func neonRows3x4(t *[17]uint64)
 TEXT ·neonRows3x4(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -9070,7 +9070,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows4x4(t *[16]uint64)
+// func neonRows4x4(t *[17]uint64)
 TEXT ·neonRows4x4(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -9442,7 +9442,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows1x8(t *[16]uint64)
+// func neonRows1x8(t *[17]uint64)
 TEXT ·neonRows1x8(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -9623,7 +9623,7 @@ next:
 	BNE tile
 	RET
 
-// func neonRows2x8(t *[16]uint64)
+// func neonRows2x8(t *[17]uint64)
 TEXT ·neonRows2x8(SB), NOSPLIT, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1

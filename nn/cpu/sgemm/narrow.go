@@ -11,7 +11,7 @@ const (
 // few columns, tiles would leave much of a register empty. With few rows, packing B would take
 // long. narrow reports whether it computed the product.
 func (x *blocked) narrow(add bool) bool {
-	lanes, most := x.kernels.lanes, len(x.kernels.narrow)-1
+	lanes, most := x.kernels.lanes, len(x.kernels.narrow[1])-1
 	if !x.b.Transposed || x.a.Transposed || x.M < lanes || x.K < narrowInner || most < 1 {
 		return false
 	}
@@ -27,12 +27,16 @@ func (x *blocked) narrow(add bool) bool {
 	}
 	d := &x.dots
 	d.rowA, d.rowB, d.rowC = bytes(x.b.Stride), bytes(x.a.Stride), bytes(x.c.Stride)
-	whole := x.M / lanes * lanes
-	for i := 0; i < whole; i += lanes {
-		x.narrowTile(i, x.c.Data[i*x.c.Stride:], parts, add)
+	i := 0
+	for n := len(x.kernels.narrow) - 1; n > 0; n-- {
+		if (x.N+parts-1)/parts < len(x.kernels.narrow[n]) {
+			for ; x.M-i >= n*lanes; i += n * lanes {
+				x.narrowTile(n, i, x.c.Data[i*x.c.Stride:], parts, add)
+			}
+		}
 	}
-	if whole < x.M {
-		x.narrowEnd(whole, parts, add)
+	if i < x.M {
+		x.narrowEnd(i, parts, add)
 	}
 	*d = dots{} // release the matrices
 	return true
@@ -50,23 +54,23 @@ func (x *blocked) narrowEnd(first, parts int, add bool) {
 			copy(tile[i*x.N:][:x.N], x.c.Data[(first+i)*x.c.Stride:])
 		}
 	}
-	x.narrowTile(x.M-lanes, x.edge, parts, add)
+	x.narrowTile(1, x.M-lanes, x.edge, parts, add)
 	for i := range x.M - first {
 		copy(x.c.Data[(first+i)*x.c.Stride:], tile[i*x.N:][:x.N])
 	}
 }
 
-// narrowTile computes as many rows of C as a register has elements, from row i on, in parts of
+// narrowTile computes as many rows of C as n registers have elements, from row i on, in parts of
 // about the same number of columns.
-func (x *blocked) narrowTile(i int, c []float32, parts int, add bool) {
+func (x *blocked) narrowTile(n, i int, c []float32, parts int, add bool) {
 	d := &x.dots
 	for from := 0; from < x.K; from += Block {
 		d.b = &x.a.Data[i*x.a.Stride+from]
-		x.steps(x.a, i, i+x.kernels.lanes, from, add)
+		x.steps(x.a, i, i+n*x.kernels.lanes, from, add)
 		for p := range parts {
 			first, end := p*x.N/parts, (p+1)*x.N/parts
 			d.a, d.c = &x.b.Data[first*x.b.Stride+from], &c[first]
-			x.kernels.narrow[end-first](d.words())
+			x.kernels.narrow[n][end-first](d.words())
 		}
 	}
 }

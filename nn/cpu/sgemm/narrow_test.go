@@ -7,11 +7,13 @@ import (
 )
 
 // narrows reports whether narrow kernels compute a product, and notes which.
-func narrows(k *kernels, s Shape, strideA int, transA, transB bool, used map[int]bool) bool {
+func narrows(k *kernels, s Shape, strideA int, transA, transB bool, used map[[2]int]bool) bool {
 	noting := *k
-	noting.narrow = make([]func(*dotsWords), len(k.narrow))
-	for n, f := range k.narrow {
-		noting.narrow[n] = func(w *dotsWords) { used[n] = true; f(w) }
+	for v, kernels := range k.narrow {
+		noting.narrow[v] = make([]func(*dotsWords), len(kernels))
+		for n, f := range kernels {
+			noting.narrow[v][n] = func(w *dotsWords) { used[[2]int{v, n}] = true; f(w) }
+		}
 	}
 	v := make([]float32, max(s.M, s.N, s.K)*max(strideA, s.M, s.N, s.K))
 	x := blocked{kernels: &noting, product: product{
@@ -23,13 +25,15 @@ func narrows(k *kernels, s Shape, strideA int, transA, transB bool, used map[int
 // Every narrow kernel is used, for the shapes for which it is faster, and for no others.
 func TestNarrowKernelsAreUsed(t *testing.T) {
 	for _, k := range available() {
-		if k.narrow == nil {
+		if k.narrow[1] == nil {
 			continue
 		}
-		most, used := len(k.narrow)-1, map[int]bool{}
-		for n := 1; n <= most; n++ {
-			require.True(t, narrows(k, Shape{k.lanes, n, narrowInner}, narrowInner, false, true, used), "%s: %d columns", k.name, n)
-			require.True(t, used[n], "%s: %d columns", k.name, n)
+		used := map[[2]int]bool{}
+		for v, kernels := range k.narrow {
+			for n := 1; n < len(kernels); n++ {
+				require.True(t, narrows(k, Shape{v * k.lanes, n, narrowInner}, narrowInner, false, true, used), "%s: %d x %d columns", k.name, v, n)
+				require.True(t, used[[2]int{v, n}], "%s: %d x %d columns", k.name, v, n)
+			}
 		}
 		for _, c := range []struct {
 			shape  Shape

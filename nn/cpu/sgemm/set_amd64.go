@@ -25,12 +25,14 @@ var avx2 = kernels{
 		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2, avx2Dots5x2},
 		2: {nil, avx2Dots1x4},
 	},
-	narrow: []func(*dotsWords){nil, avx2Narrow1, avx2Narrow2, avx2Narrow3, avx2Narrow4, avx2Narrow5,
-		avx2Narrow6, avx2Narrow7, avx2Narrow8, avx2Narrow9, avx2Narrow10},
+	narrow: [3]([]func(*dotsWords)){
+		1: {nil, avx2Narrow1x1, avx2Narrow2x1, avx2Narrow3x1, avx2Narrow4x1, avx2Narrow5x1,
+			avx2Narrow6x1, avx2Narrow7x1, avx2Narrow8x1, avx2Narrow9x1, avx2Narrow10x1},
+	},
 }
 
 var avx512 = kernels{
-	name: "AVX-512", lanes: 16, copy: avx512Copy, transpose: avx512Transpose, dotRows: 8, narrowRows: 32,
+	name: "AVX-512", lanes: 16, copy: avx512Copy, transpose: avx512Transpose, dotRows: 8, narrowRows: 32, wideShort: true,
 	product: [9]([]func(*tileWords)){
 		1: {nil, avx512Rows1x1, avx512Rows2x1, avx512Rows3x1, avx512Rows4x1, avx512Rows5x1, avx512Rows6x1, avx512Rows7x1,
 			avx512Rows8x1, avx512Rows9x1, avx512Rows10x1, avx512Rows11x1, avx512Rows12x1, avx512Rows13x1, avx512Rows14x1},
@@ -46,8 +48,12 @@ var avx512 = kernels{
 		1: {nil, avx2Dots1x2, avx2Dots2x2, avx2Dots3x2, avx2Dots4x2},
 		2: {nil, avx512Dots1x2, avx512Dots2x2, avx512Dots3x2, avx512Dots4x2, avx512Dots5x2, avx512Dots6x2, avx512Dots7x2, avx512Dots8x2},
 	},
-	narrow: []func(*dotsWords){nil, avx512Narrow1, avx512Narrow2, avx512Narrow3, avx512Narrow4, avx512Narrow5, avx512Narrow6,
-		avx512Narrow7, avx512Narrow8, avx512Narrow9, avx512Narrow10, avx512Narrow11, avx512Narrow12},
+	narrow: [3]([]func(*dotsWords)){
+		1: {nil, avx512Narrow1x1, avx512Narrow2x1, avx512Narrow3x1, avx512Narrow4x1, avx512Narrow5x1, avx512Narrow6x1,
+			avx512Narrow7x1, avx512Narrow8x1, avx512Narrow9x1, avx512Narrow10x1, avx512Narrow11x1, avx512Narrow12x1},
+		2: {nil, avx512Narrow1x2, avx512Narrow2x2, avx512Narrow3x2, avx512Narrow4x2, avx512Narrow5x2, avx512Narrow6x2,
+			avx512Narrow7x2, avx512Narrow8x2, avx512Narrow9x2, avx512Narrow10x2},
+	},
 }
 
 // avx512Halves is avx512, but multiplies up to 4 rows with registers of AVX2. Wide registers take

@@ -19,11 +19,7 @@ const (
 	smallGain = .985
 	// readGain is usualGain for reading through the kernel. Where trials found reading
 	// faster, programs have still taken up to 1.7 times as long as with copying.
-	readGain = .8
-	// streamGain is usualGain for never using non-temporal stores. Among near cores, the two
-	// ways are the same, so any difference is noise; among far ones, non-temporal stores
-	// may save five sixths.
-	streamGain = .8
+	readGain   = .8
 	spread     = 2   // of the fastest run: a median above this means that other load disturbs
 	enough     = 8   // trials that show whether other load disturbs
 	seldom     = 8   // one in this many trials may be disturbed; on a quiet machine, one in 30 is

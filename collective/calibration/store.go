@@ -14,7 +14,7 @@ import (
 
 // format identifies the format of the files, and what the choices mean. Change it when
 // a change of the code makes old choices wrong.
-const format = "ringtrain-calibration/7"
+const format = "ringtrain-calibration/8"
 
 // mostFile is the most bytes that a file may have.
 const mostFile = 64 << 10

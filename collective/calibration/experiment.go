@@ -81,8 +81,8 @@ func ifStrings(ways func(Choices) []Choices) func(Choices) []Choices {
 
 // streams compares the times of ranks whose cores are far. Where they are near, all of them
 // take as long, and the first stays. On an Intel Xeon (model 207) cores always seem far, because
-// a line takes as long from another core as from memory, but ordinary stores are faster. Calls
-// of 32 KB and more find out for themselves.
+// a line takes as long from another core as from memory, but ordinary stores are faster. For
+// longer pieces, ranks compare both kinds of stores during calls.
 func streams(values ...int) func(Choices) []Choices {
 	return func(c Choices) []Choices {
 		return vary(c, func(c *Choices, value int) { c.StreamLeast = value }, values...)

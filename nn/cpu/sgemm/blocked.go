@@ -21,7 +21,7 @@ const (
 	shortInner = 64
 )
 
-// Fetching C early takes as many instructions as a few steps of the inner dimension. Up to these
+// Fetching C early takes about as many instructions as a step of the inner dimension. Up to these
 // limits, that is more than it saves.
 const (
 	nearInner = 32

@@ -170,6 +170,30 @@ func TestLargeShapesHaveTheBitsOfTheReference(t *testing.T) {
 	})
 }
 
+// With a short inner dimension and enough columns, AVX-512 uses tiles of 4 registers per row.
+func TestShortInnerDimensionsHaveWideTiles(t *testing.T) {
+	for _, k := range available() {
+		for _, c := range []struct {
+			shape      Shape
+			transposed bool // B
+			short      bool
+		}{
+			{Shape{128, 4 * k.lanes, shortInner}, false, true},
+			{Shape{128, 4 * k.lanes, shortInner + 1}, false, false},
+			{Shape{128, 4*k.lanes - 1, shortInner}, false, false},
+			{Shape{128, 4 * k.lanes, shortInner}, true, false},
+		} {
+			want := 2
+			if c.short && k.wideShort {
+				want = 4
+			}
+			x := blocked{kernels: k, product: product{b: Matrix{Transposed: c.transposed}, Shape: c.shape}}
+			x.plan()
+			require.Equal(t, want, x.wide, "%s: %+v", k.name, c)
+		}
+	}
+}
+
 // Numbers of rows for which each packed kernel is used, with whole and partial iterations.
 func TestPackedShapesHaveTheBitsOfTheReference(t *testing.T) {
 	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
